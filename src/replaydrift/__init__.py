@@ -1,0 +1,3 @@
+"""What a torch upgrade does to code that captures CUDA graphs."""
+
+__version__ = "0.1.0"
