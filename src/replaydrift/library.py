@@ -1,0 +1,252 @@
+"""The library: which cases a folder of group files holds, found by reading the files and never by importing them.
+
+A group is a file, a case a public function of it; the function's name says its kind, its longest-prefix `…_eager` is its
+reference. A case's version is a hash of the code it really uses, so that an edited comment keeps history and an edited
+constant drops it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import tokenize
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from replaydrift.errors import LibraryError
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way to run a pitfall: a function of a group file."""
+
+    group: str
+    function: str
+    kind: str
+    reference: str
+    path: Path
+    line: int
+    summary: str  # the docstring's first line: what a user may expect
+    version: str
+    options: frozenset[str] = frozenset()  # the names of its keyword defaults, such as `elements`
+
+    @property
+    def name(self) -> str:
+        """`shared-pool/fix-capture-order`."""
+        return f"{self.group}/{self.function.replace('_', '-')}"
+
+
+@dataclass(frozen=True)
+class Group:
+    """One file: its text is the chapter, its functions are the cases and their references."""
+
+    name: str
+    path: Path
+    source: str
+    docstring: str
+    cases: tuple[Case, ...]
+    references: tuple[str, ...]
+
+    def field(self, label: str) -> str | None:
+        """What a line `Label: …` of the chapter's docstring says; None without such a line."""
+        for line in self.docstring.splitlines():
+            head, colon, rest = line.strip().partition(":")
+            if colon and head == label:
+                return rest.strip()
+        return None
+
+
+@dataclass(frozen=True)
+class Library:
+    """All groups of a folder, in the order of their file names."""
+
+    folder: Path
+    groups: tuple[Group, ...] = field(default=())
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """All cases, group by group, in the order in which they stand in their files."""
+        return tuple(case for group in self.groups for case in group.cases)
+
+    def group(self, name: str) -> Group:
+        """The group of this name; LibraryError lists those there are."""
+        for group in self.groups:
+            if group.name == name:
+                return group
+        raise LibraryError(f"no group {name!r} in {str(self.folder)!r}: groups there are {', '.join(g.name for g in self.groups) or 'none'}")
+
+    def select(self, patterns: Iterable[str] = ()) -> tuple[Case, ...]:
+        """The cases whose full name matches any of the shell patterns (`shared-pool`, `*/bug`); all without one.
+
+        LibraryError names a pattern that matches nothing, with the nearest names.
+        """
+        chosen: dict[str, Case] = {}
+        wanted = tuple(patterns)
+        for pattern in wanted:
+            hits = [case for case in self.cases if pattern == case.group or fnmatchcase(case.name, pattern)]
+            if not hits:
+                raise LibraryError(_no_such_case(pattern, self))
+            chosen.update((case.name, case) for case in hits)
+        return tuple(case for case in self.cases if not wanted or case.name in chosen)
+
+
+def kind_of(function: str) -> str:
+    """`bug`, `fix` or `behaviour`, as the words of a function's name say."""
+    words = function.split("_")
+    if "bug" in words:
+        return "bug"
+    return "fix" if "fix" in words or "workaround" in words else "behaviour"
+
+
+def is_reference(function: str) -> bool:
+    """True for `eager` and every `…_eager`."""
+    return function == "eager" or function.endswith("_eager")
+
+
+def reference_of(function: str, references: Iterable[str]) -> str | None:
+    """The reference with the longest prefix of the case's own name, else `eager`; None where there is neither."""
+    known = set(references)
+    fitting = [
+        name for name in known if name != "eager" and (function == name.removesuffix("_eager") or function.startswith(name.removesuffix("eager")))
+    ]
+    if fitting:
+        return max(fitting, key=len)
+    return "eager" if "eager" in known else None
+
+
+def read_library(folder: Path) -> Library:
+    """The library of `cases/` or of a folder of yours; LibraryError lists every broken rule with file and line."""
+    if not folder.is_dir():
+        raise LibraryError(f"no folder {str(folder)!r}: expected a folder of case files; name it with --cases-dir DIR")
+    groups, problems = [], []
+    for path in sorted(folder.glob("*.py")):
+        if path.name.startswith("_"):
+            continue
+        try:
+            groups.append(read_group(path))
+        except LibraryError as error:
+            problems.append(str(error))
+    if not groups and not problems:
+        problems.append(f"{str(folder)!r} holds no case file: expected files such as shared_pool.py with functions such as `bug` and `eager`")
+    if problems:
+        raise LibraryError("\n".join(problems))
+    return Library(folder, tuple(groups))
+
+
+def read_group(path: Path) -> Group:
+    """The group that one file holds; LibraryError lists its broken rules."""
+    try:
+        with tokenize.open(path) as file:
+            source = file.read()
+        tree = ast.parse(source)
+    except (OSError, SyntaxError, UnicodeDecodeError, ValueError) as error:
+        raise LibraryError(f"{path}: cannot be read as Python: {error}") from error
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
+    references = tuple(name for name in functions if is_reference(name))
+    names = [name for name in functions if not is_reference(name)]
+    group = path.stem.replace("_", "-")
+    problems = []
+    if not names:
+        problems.append(f"{path}: no case: expected a public function such as `def bug():`")
+    cases = []
+    for name in names:
+        node = functions[name]
+        reference = reference_of(name, references)
+        if reference is None:
+            problems.append(f"{path}:{node.lineno}: `{name}` has no reference: expected a function `eager` or `{name}_eager` in the file")
+            continue
+        required = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
+        if required or any(default is None for default in node.args.kw_defaults):
+            problems.append(f"{path}:{node.lineno}: `{name}` needs arguments: a case takes keyword defaults only, such as `elements=2**28`")
+            continue
+        if not any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in _own_nodes(node)):
+            problems.append(f"{path}:{node.lineno}: `{name}` yields nothing: a case yields (step, value); start a helper's name with '_'")
+            continue
+        options = frozenset(argument.arg for argument in (*node.args.args, *node.args.kwonlyargs))
+        summary = (ast.get_docstring(node) or "").strip().partition("\n")[0]
+        version = code_version(source, tree, (name, reference))
+        cases.append(Case(group, name, kind_of(name), reference, path, node.lineno, summary, version, options))
+    if problems:
+        raise LibraryError("\n".join(problems))
+    return Group(group, path, source, ast.get_docstring(tree) or "", tuple(cases), references)
+
+
+def needed_names(tree: ast.Module, roots: Iterable[str]) -> list[ast.stmt]:
+    """The top-level statements that the functions named `roots` use, directly or through others, in file order."""
+    defined: dict[str, list[ast.stmt]] = {}
+    for statement in tree.body:
+        for name in _bound_names(statement):
+            defined.setdefault(name, []).append(statement)
+    wanted, queue = set(), list(roots)
+    while queue:
+        name = queue.pop()
+        if name in wanted or name not in defined:
+            continue
+        wanted.add(name)
+        for statement in defined[name]:
+            queue.extend(node.id for node in ast.walk(statement) if isinstance(node, ast.Name))
+    return [statement for statement in tree.body if wanted & set(_bound_names(statement))]
+
+
+def code_version(source: str, tree: ast.Module, roots: Iterable[str]) -> str:
+    """Twelve hex digits over the text of `needed_names`, docstrings, comments and blank lines left out.
+
+    It is taken from the text, since what `ast.unparse` prints differs between Python releases.
+    """
+    lines = _without_comments(source)
+    kept = []
+    for statement in needed_names(tree, roots):
+        skipped = {line for first, last in _docstrings(statement) for line in range(first, last + 1)}
+        first = min([statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", []))])
+        kept += [lines[number - 1].rstrip() for number in range(first, (statement.end_lineno or first) + 1) if number not in skipped]
+    text = "\n".join(line for line in kept if line)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """The nodes of a function without those of functions and classes defined in it."""
+    queue: list[ast.AST] = list(function.body)
+    while queue:
+        node = queue.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            queue.extend(ast.iter_child_nodes(node))
+
+
+def _bound_names(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [statement.name]
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return [(alias.asname or alias.name).partition(".")[0] for alias in statement.names]
+    return [node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+
+
+def _docstrings(statement: ast.stmt) -> list[tuple[int, int]]:
+    """First and last line of each docstring in a statement."""
+    found = []
+    for node in ast.walk(statement):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(node, clean=False) is not None:
+            text = node.body[0]
+            found.append((text.lineno, text.end_lineno or text.lineno))
+    return found
+
+
+def _without_comments(source: str) -> list[str]:
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    return lines
+
+
+def _no_such_case(pattern: str, library: Library) -> str:
+    import difflib
+
+    names = [case.name for case in library.cases] + [group.name for group in library.groups]
+    near = difflib.get_close_matches(pattern, names, n=3, cutoff=0.4)
+    hint = f"did you mean {' or '.join(repr(name) for name in near)}?" if near else "`replaydrift cases` lists them"
+    return f"no case matches {pattern!r} in {str(library.folder)!r}: {hint}"

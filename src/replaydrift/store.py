@@ -1,0 +1,271 @@
+"""The store: results/verdicts/<machine>/<release>/, one readable JSON file a group and `_environment.json` beside them.
+
+Files are written whole (temporary file, then rename), sorted and indented, so that a new release arrives as a diff that a
+person can review. Only this module knows the layout and the file format.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from replaydrift import records
+from replaydrift.errors import StoreError
+from replaydrift.records import CaseRecord, Environment
+
+ENVIRONMENT_FILE = "_environment.json"
+_MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_WIDTH = 120
+_FLAT_DEPTH = 2  # A cell with a list in it stays on one line; a whole attempt does not.
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All that one machine knows of one release: its environment, and the records of its cases by full name."""
+
+    environment: Environment
+    cases: Mapping[str, CaseRecord]
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of results. Reading never changes it; a file that cannot be read raises StoreError naming the file."""
+
+    root: Path
+
+    @property
+    def verdicts(self) -> Path:
+        """The folder of verdicts; that of costs stands beside it."""
+        return self.root / "verdicts"
+
+    def machines(self) -> tuple[str, ...]:
+        """The machines that have results, sorted."""
+        if not self.verdicts.is_dir():
+            return ()
+        return tuple(sorted(folder.name for folder in self.verdicts.iterdir() if folder.is_dir() and self._releases(folder)))
+
+    def machine(self, name: str | None) -> str:
+        """`name`, or the only machine there is; StoreError lists the machines where that leaves a choice."""
+        known = self.machines()
+        listed = ", ".join(known) or "none"
+        if name is None:
+            if len(known) == 1:
+                return known[0]
+            what = "has no results yet" if not known else f"has results of {len(known)} machines ({listed})"
+            todo = "run `nox -s matrix` first" if not known else "say which with --machine NAME"
+            raise StoreError(f"the store {str(self.root)!r} {what}: {todo}")
+        if checked_machine(name) not in known:
+            raise StoreError(f"no results of machine {name!r} in {str(self.root)!r}: machines there are {listed}")
+        return name
+
+    def releases(self, machine: str) -> tuple[str, ...]:
+        """The releases that have results on this machine, in no particular order but a stable one."""
+        return tuple(sorted(self._releases(self.verdicts / checked_machine(machine))))
+
+    @staticmethod
+    def _releases(folder: Path) -> list[str]:
+        if not folder.is_dir():
+            return []
+        return [child.name for child in folder.iterdir() if (child / ENVIRONMENT_FILE).is_file()]
+
+    def folder(self, machine: str, release: str) -> Path:
+        """Where the results of this release on this machine are, or would be."""
+        if "/" in release or release.startswith("."):
+            raise StoreError(f"{release!r} is no release: expected a form such as '2.14.1+cu130'")
+        return self.verdicts / checked_machine(machine) / release
+
+    def read(self, machine: str, release: str) -> Sweep:
+        """The results of one release on one machine; StoreError where there are none or a file is damaged or foreign."""
+        folder = self.folder(machine, release)
+        if not (folder / ENVIRONMENT_FILE).is_file():
+            known = ", ".join(self.releases(machine)) or "none"
+            raise StoreError(f"no results of {release!r} on machine {machine!r}: releases there are {known}")
+        environment = _environment(folder / ENVIRONMENT_FILE)
+        cases: dict[str, CaseRecord] = {}
+        for path in sorted(folder.glob("*.json")):
+            if path.name != ENVIRONMENT_FILE:
+                cases.update(_group(path, environment))
+        return Sweep(environment, cases)
+
+    def write(self, environment: Environment, cases: Iterable[CaseRecord]) -> tuple[Path, ...]:
+        """The files written: records of some cases are put among what their groups hold already, then the environment.
+
+        StoreError, with nothing changed, where the machine's folder holds results of another engine or GPU, or where records
+        of the same release stay that were made in another environment.
+        """
+        folder = self.folder(environment.machine, environment.release)
+        self.check_place(environment)
+        fresh: dict[str, dict[str, CaseRecord]] = {}
+        for record in cases:
+            fresh.setdefault(record.case.split("/")[0], {})[record.case] = record
+        self._check_same_environment(folder, environment, fresh)
+        written = []
+        for group in sorted(fresh):
+            path = folder / f"{group}.json"
+            kept = dict(_group(path, environment)) if path.is_file() else {}
+            merged = kept | fresh[group]
+            tree = {
+                "schema": records.SCHEMA,
+                "group": group,
+                "machine": environment.machine,
+                "engine": environment.engine,
+                "release": environment.release,
+                "cases": {name.split("/")[1]: records.case_to_json(merged[name]) for name in sorted(merged)},
+            }
+            written.append(write_whole(path, to_text(tree)))
+        written.append(write_whole(folder / ENVIRONMENT_FILE, to_text(_environment_tree(environment))))
+        return tuple(written)
+
+    def check_place(self, environment: Environment) -> None:
+        """Nothing where this machine's folder holds the same engine and GPU; else StoreError. One folder, one place."""
+        for release in self.releases(environment.machine):
+            other = _environment(self.folder(environment.machine, release) / ENVIRONMENT_FILE)
+            if other.place != environment.place:
+                raise StoreError(
+                    f"machine {environment.machine!r} holds results of engine {other.engine!r} on {other.gpu!r} ({release}), "
+                    f"but this run is engine {environment.engine!r} on {environment.gpu!r}: name another machine with --machine NAME",
+                )
+
+    def _check_same_environment(self, folder: Path, environment: Environment, fresh: Mapping[str, Mapping[str, CaseRecord]]) -> None:
+        """StoreError where an old record would stay beside new ones under an environment that is not its own."""
+        if not (folder / ENVIRONMENT_FILE).is_file():
+            return
+        old = _environment(folder / ENVIRONMENT_FILE)
+        differing = sorted(key for key in {*old.facts, *environment.facts} if old.facts.get(key) != environment.facts.get(key))
+        if not differing:
+            return
+        staying = [
+            name
+            for path in sorted(folder.glob("*.json"))
+            if path.name != ENVIRONMENT_FILE
+            for name in _group(path, old)
+            if name not in fresh.get(path.stem, {})
+        ]
+        if staying:
+            raise StoreError(
+                f"{str(folder)!r} holds {len(staying)} case(s), such as {staying[0]!r}, from an environment that differs in "
+                f"{', '.join(differing)}: run all cases again, or keep these apart with --results DIR or --machine NAME",
+            )
+
+
+def checked_machine(name: str) -> str:
+    """The name itself; StoreError where it cannot be a folder's name."""
+    if not _MACHINE.fullmatch(name):
+        raise StoreError(f"{name!r} cannot name a machine: expected letters, digits, '.', '_' and '-', such as 'h200'")
+    return name
+
+
+def write_whole(path: Path, text: str) -> Path:
+    """The path, holding `text` entirely or untouched: StoreError (disk full, no permission) leaves no partial file behind."""
+    scratch: str | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(scratch).chmod(0o644)
+        Path(scratch).replace(path)
+    except OSError as error:
+        if scratch is not None:
+            with contextlib.suppress(OSError):
+                Path(scratch).unlink()
+        raise StoreError(
+            f"cannot write {str(path)!r}: {error.strerror or error}; what was there is unchanged. "
+            "Make room or give the right to write, or choose another folder with --results DIR, then run again with --resume",
+        ) from error
+    return path
+
+
+def to_text(tree: Any) -> str:
+    """The tree as strict JSON: sorted keys, one line a leaf that fits in 120 columns, a line break at the end."""
+    return _text(tree, "", 0) + "\n"
+
+
+def _text(tree: Any, indent: str, used: int) -> str:
+    flat = json.dumps(tree, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    if not isinstance(tree, dict | list) or not tree:
+        return flat
+    if _depth(tree) <= _FLAT_DEPTH and len(indent) + used + len(flat) <= _WIDTH:
+        return flat
+    deeper = indent + " "
+    if isinstance(tree, dict):
+        keys = [(json.dumps(key, ensure_ascii=False), tree[key]) for key in sorted(tree)]
+        lines = [f"{deeper}{key}: {_text(item, deeper, len(key) + 2)}" for key, item in keys]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    return "[\n" + ",\n".join(deeper + _text(item, deeper, 0) for item in tree) + f"\n{indent}]"
+
+
+def _depth(tree: Any) -> int:
+    if not isinstance(tree, dict | list):
+        return 0
+    return 1 + max((_depth(item) for item in (tree.values() if isinstance(tree, dict) else tree)), default=0)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """The JSON object of a file of the current schema; older schemas are brought up to it."""
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{str(path)!r} cannot be read as JSON ({error}): it is cut off or damaged; restore it, or delete it and run again") from error
+    if not isinstance(tree, dict) or not isinstance(tree.get("schema"), int):
+        raise StoreError(f"{str(path)!r} is none of replaydrift's files (it has no schema number): move it out of the store")
+    if tree["schema"] > records.SCHEMA or tree["schema"] < 1:
+        raise StoreError(
+            f"{str(path)!r} has schema {tree['schema']}, but this replaydrift knows 1 to {records.SCHEMA}: upgrade replaydrift to read it",
+        )
+    return upgrade(tree)
+
+
+def upgrade(tree: dict[str, Any]) -> dict[str, Any]:
+    """The same content in the current schema. A step a version; version 1 is the first."""
+    return tree
+
+
+def _environment(path: Path) -> Environment:
+    tree = _load(path)
+    try:
+        return Environment(
+            machine=tree["machine"],
+            engine=tree["engine"],
+            release=tree["release"],
+            facts=tree["facts"],
+            note=tree.get("note", ""),
+            recorded=tree.get("recorded", ""),
+        )
+    except (KeyError, TypeError) as error:
+        raise StoreError(f"{str(path)!r} is no environment: {error!r}; restore it, or delete the folder and run again") from error
+
+
+def _environment_tree(environment: Environment) -> dict[str, Any]:
+    return {
+        "schema": records.SCHEMA,
+        "machine": environment.machine,
+        "engine": environment.engine,
+        "release": environment.release,
+        "facts": dict(environment.facts),
+        "note": environment.note,
+        "recorded": environment.recorded,
+    }
+
+
+def _group(path: Path, environment: Environment) -> dict[str, CaseRecord]:
+    tree = _load(path)
+    try:
+        group = tree["group"]
+        belongs = (group, tree["machine"], tree["engine"], tree["release"])
+        cases = {f"{group}/{name}": records.case_from_json(f"{group}/{name}", case) for name, case in tree["cases"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StoreError(f"{str(path)!r} is no group of verdicts: {error!r}; restore it, or delete it and run again") from error
+    expected = (path.stem, environment.machine, environment.engine, environment.release)
+    if belongs != expected:
+        raise StoreError(f"{str(path)!r} belongs elsewhere: it says {belongs}, its place says {expected}; move it to its own folder")
+    return cases
