@@ -1,0 +1,33 @@
+"""Options that several verbs share, so that one word means one thing everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from replaydrift.catalogue import Catalogue, read_catalogue
+from replaydrift.library import read_library
+
+results = click.option(
+    "--results", "results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
+    help="The store: the folder of results.",
+)  # fmt: skip
+machine = click.option("--machine", help="Whose results: a folder of the store, such as 'h200'.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program instead of text for a person.")
+cases_dir = click.option(
+    "--cases-dir", "cases_dir", type=click.Path(path_type=Path, file_okay=False), default=None,
+    help="A folder of case files of yours.  [default: the project's own cases]",
+)  # fmt: skip
+
+
+def own_cases() -> Path:
+    """The folder of the project's cases: `cases/` here, else the one of the checkout this package runs from."""
+    here = Path("cases")
+    beside = Path(__file__).resolve().parents[3] / "cases"
+    return here if here.is_dir() or not beside.is_dir() else beside
+
+
+def catalogue_of(cases_dir: Path | None) -> Catalogue:
+    """The catalogue of `--cases-dir`, or of the project's own cases; LibraryError where it breaks a rule."""
+    return read_catalogue(read_library(cases_dir or own_cases()))
