@@ -1,0 +1,105 @@
+"""explanations.toml: why a change happened, in a person's words. Written by people, drafted by `replaydrift accept`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from replaydrift.changes import Change
+from replaydrift.errors import ReplaydriftError
+from replaydrift.verdicts import settled
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FILE: Final = Path("explanations.toml")
+_KEYS: Final = ("case", "machine", "from", "to", "change", "before", "after", "why", "link")
+ANY_MACHINE: Final = "*"
+
+
+class ExplanationError(ReplaydriftError):
+    """explanations.toml breaks a rule; every broken rule is listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One known change of one case: its own step from release to release, what was before and after, why, and a link."""
+
+    case: str
+    machine: str
+    start: str
+    end: str
+    change: str
+    before: str
+    after: str
+    why: str
+    link: str
+
+    def speaks_of(self, machine: str) -> bool:
+        """True for its own machine; `*` speaks of every machine."""
+        return self.machine in (machine, ANY_MACHINE)
+
+
+def read_explanations(path: Path = FILE) -> tuple[Explanation, ...]:
+    """The entries in file order; none without the file. ExplanationError lists every broken rule."""
+    if not path.is_file():
+        return ()
+    try:
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ExplanationError(f"{path}: cannot be read as TOML: {error}") from error
+    entries = tree.get("change", [])
+    problems = [problem for number, entry in enumerate(entries, 1) for problem in _problems(entry, f"{path}: entry {number}")]
+    if problems:
+        raise ExplanationError("\n".join(problems))
+    return tuple(
+        Explanation(
+            entry["case"], entry["machine"], entry["from"], entry["to"], entry["change"],
+            entry["before"], entry["after"], entry["why"].strip(), entry.get("link", ""),
+        )
+        for entry in entries
+    )  # fmt: skip
+
+
+def _problems(entry: dict[str, Any], at: str) -> list[str]:
+    missing = [key for key in _KEYS if key not in entry and key != "link"]
+    problems = [f"{at}: no {key!r}: expected {', '.join(_KEYS)}" for key in missing]
+    problems += [f"{at}: unknown key {key!r}: expected one of {', '.join(_KEYS)}" for key in entry if key not in _KEYS]
+    problems += [f"{at}: {key!r} is {type(entry[key]).__name__}: expected text" for key in _KEYS if not isinstance(entry.get(key, ""), str)]
+    if not missing and not str(entry["why"]).strip():
+        problems.append(f"{at} ({entry['case']}): 'why' is empty: say in a sentence what in torch changed, or that the cause is open")
+    return problems
+
+
+def state(change: Change, side: str) -> str:
+    """The outcome of one side of a change as an explanation keeps it; `''` where that side has no record."""
+    record = change.old if side == "before" else change.new
+    return settled(record.attempts)[0].outcome.signature if record and record.attempts else ""
+
+
+def explaining(
+    change: Change, machine: str, entries: Iterable[Explanation], within: Callable[[str, str], bool],
+) -> tuple[Explanation, ...]:  # fmt: skip
+    """The entries that, one after another, lead from the change's old side to its new side; none where they do not.
+
+    `within(start, end)` says whether a step lies in the range that is being checked. A range may hold several steps of one
+    case (an error reworded in one release, gone in the next): each explains its part.
+    """
+    own = [entry for entry in entries if entry.case == change.case and entry.speaks_of(machine) and within(entry.start, entry.end)]
+    at, goal, path = state(change, "before"), state(change, "after"), []
+    for entry in own:
+        same_outcome = entry.before == entry.after
+        if entry.before == at and (not same_outcome or entry.change == change.change):
+            path.append(entry)
+            at = entry.after
+    return tuple(path) if path and at == goal else ()
+
+
+def still_true(entry: Explanation, change: Change) -> bool:
+    """True where the change between the entry's own two releases is still the one it explains."""
+    return change.change == entry.change and state(change, "before") == entry.before and state(change, "after") == entry.after
