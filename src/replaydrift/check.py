@@ -1,0 +1,135 @@
+"""May I upgrade? All changes between two releases on one machine, what explains them, and the exit code.
+
+Everything here is a function of stored results, the catalogue and explanations.toml; renderers in `report` only print it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from replaydrift import releases
+from replaydrift.changes import NEWS, UNDECIDED, Change, compare
+from replaydrift.explanations import Explanation, explaining, state, still_true
+from replaydrift.store import Store, Sweep
+
+# What a person wants to see first when two environments differ: torch or the toolkit?
+_FACTS: Final = (
+    ("CUDA", ("torch", "cuda")),
+    ("driver", ("gpu", "driver")),
+    ("Python", ("python", "version")),
+    ("cuBLAS", ("libraries", "cublas")),
+    ("cuDNN", ("libraries", "cudnn")),
+    ("NCCL", ("libraries", "nccl")),
+    ("triton", ("libraries", "triton")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One change with the entries that explain it; `cause` is what findings of one cause share."""
+
+    change: Change
+    explained_by: tuple[Explanation, ...] = ()
+
+    @property
+    def cause(self) -> str:
+        """The explanation, or else what both sides said: changes of one cause are printed together."""
+        if self.explained_by:
+            return " ".join(entry.why for entry in self.explained_by)
+        return f"{self.change.change}: {state(self.change, 'before')} → {state(self.change, 'after')}"
+
+
+@dataclass(frozen=True)
+class Check:
+    """The answer to "may I upgrade from `old` to `new`?" for one machine."""
+
+    machine: str
+    engine: str
+    gpu: str
+    old: str
+    new: str
+    findings: tuple[Finding, ...]
+    same: int
+    stale: tuple[Explanation, ...] = ()
+    environment: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def unexplained(self) -> tuple[Finding, ...]:
+        """The news that no entry of explanations.toml covers."""
+        return tuple(finding for finding in self.findings if finding.change.change in NEWS and not finding.explained_by)
+
+    @property
+    def undecided(self) -> tuple[Finding, ...]:
+        """Cases about which nothing can be said: not run, broken, or not comparable."""
+        return tuple(finding for finding in self.findings if finding.change.change in UNDECIDED)
+
+    @property
+    def exit_code(self) -> int:
+        """0 nothing unexplained, 1 an unexplained change or an explanation that matches nothing any more, 2 cannot tell."""
+        if self.unexplained or self.stale:
+            return 1
+        return 2 if self.undecided else 0
+
+
+def check(
+    store: Store, machine: str, old: str, new: str, cases: Iterable[str] = (), entries: Sequence[Explanation] = (),
+) -> Check:  # fmt: skip
+    """The check of two stored releases (full names) of a machine; `cases` are names that must be there on both sides."""
+    before, after = store.read(machine, old), store.read(machine, new)
+    findings = []
+    for change in changes_between(before, after, cases):
+        path = explaining(change, machine, entries, lambda start, end: _within(start, end, old, new))
+        findings.append(Finding(change, path))
+    return Check(
+        machine=machine,
+        engine=after.environment.engine,
+        gpu=after.environment.gpu,
+        old=old,
+        new=new,
+        findings=tuple(finding for finding in findings if finding.change.change != "same"),
+        same=sum(finding.change.change == "same" for finding in findings),
+        stale=tuple(entry for entry in entries if _is_stale(entry, store, machine, old, new)),
+        environment=environment_changes(before, after),
+    )
+
+
+def changes_between(before: Sweep, after: Sweep, cases: Iterable[str] = ()) -> list[Change]:
+    """The change of every case that either side has or `cases` names, the most dangerous first."""
+    names = {*before.cases, *after.cases, *cases}
+    return sorted((compare(name, before.cases.get(name), after.cases.get(name)) for name in names), key=lambda change: change.rank)
+
+
+def environment_changes(before: Sweep, after: Sweep) -> dict[str, tuple[str, str]]:
+    """What else than torch itself differs, by name: the toolkit of the wheel, the driver, libraries."""
+    found = {}
+    for name, path in _FACTS:
+        old, new = _at(before.environment.facts, path), _at(after.environment.facts, path)
+        if old != new:
+            found[name] = (str(old), str(new))
+    return found
+
+
+def _at(tree: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    node: Any = tree
+    for key in path:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node
+
+
+def _within(start: str, end: str, old: str, new: str) -> bool:
+    """True where the step from `start` to `end` lies in the range from `old` to `new`."""
+    return releases.order(old) <= releases.order(start) and releases.order(end) <= releases.order(new)
+
+
+def _is_stale(entry: Explanation, store: Store, machine: str, old: str, new: str) -> bool:
+    """True where the store holds both releases of an entry in range, and the change it explains is no longer there."""
+    if not entry.speaks_of(machine) or not _within(entry.start, entry.end, old, new):
+        return False
+    stored = store.releases(machine)
+    start, end = releases.stored(entry.start, stored), releases.stored(entry.end, stored)
+    if start is None or end is None:
+        return False
+    before, after = store.read(machine, start), store.read(machine, end)
+    return not still_true(entry, compare(entry.case, before.cases.get(entry.case), after.cases.get(entry.case)))

@@ -1,0 +1,1 @@
+"""What people read, made from results/, cases/ and explanations.toml alone: no torch, no GPU, on any machine."""

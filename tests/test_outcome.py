@@ -1,0 +1,54 @@
+"""Outcomes and their one text form."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replaydrift.outcome import DETAILS, Outcome, same_text
+
+FORMS = [
+    "correct",
+    "wrong",
+    "raised:RuntimeError: out of range",
+    "raised:torch.AcceleratorError: CUDA error: operation not permitted when stream is capturing",
+    "raised:KeyError: 'a: b'",
+    "crashed:SIGSEGV",
+    "crashed:exit 3",
+    "timed-out:60 s",
+    "skipped:no CUDA compiler",
+    "broken:the server died",
+]
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_text_round_trip(text: str) -> None:
+    """Every text form parses to an outcome that prints it again."""
+    assert Outcome.parse(text).text == text
+
+
+@pytest.mark.parametrize("text", ["", "Correct", "correct:", "correct:yes", "wrong:2", "raised", "raised:RuntimeError", "crashed", "skipped:", "fine"])
+def test_forms_that_are_none(text: str) -> None:
+    """A text outside the closed set is refused with the text in the message."""
+    with pytest.raises(ValueError, match="is no outcome"):
+        Outcome.parse(text)
+
+
+@given(st.sampled_from([kind for kind, detail in DETAILS.items() if detail]), st.text(min_size=1))
+def test_any_detail_round_trips(kind: str, detail: str) -> None:
+    """Whatever the detail says, colons and line breaks included, the text form is exact."""
+    outcome = Outcome(kind, f"E: {detail}")
+    assert Outcome.parse(outcome.text) == outcome
+
+
+def test_raised_keeps_the_first_line() -> None:
+    """CUDA errors carry advice in further lines; the outcome names the error alone."""
+    assert Outcome.raised("torch.AcceleratorError", "CUDA error: bad\nCompile with TORCH_USE_CUDA_DSA").text == "raised:torch.AcceleratorError: CUDA error: bad"
+    assert Outcome.raised("ValueError", "").text == "raised:ValueError: (no text)"
+
+
+def test_signature_ignores_addresses() -> None:
+    """Two runs of one error that differ in an address came to the same."""
+    assert same_text("at 0x7f00aa10  of pool") == same_text("at 0x7fffbb20 of pool")
+    assert Outcome.parse("raised:E: at 0x7f00aa10").signature == Outcome.parse("raised:E: at 0x7f00aa20").signature
