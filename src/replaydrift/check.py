@@ -74,12 +74,18 @@ class Check:
 
 
 def check(
-    store: Store, machine: str, old: str, new: str, cases: Iterable[str] = (), entries: Sequence[Explanation] = (),
+    store: Store, machine: str, old: str, new: str, cases: Iterable[str] = (), entries: Sequence[Explanation] = (), *, only: bool = False,
 ) -> Check:  # fmt: skip
-    """The check of two stored releases (full names) of a machine; `cases` are names that must be there on both sides."""
+    """The check of two stored releases (full names) of a machine.
+
+    `cases` are names that must be there on both sides; with `only`, no other case is looked at.
+    """
     before, after = store.read(machine, old), store.read(machine, new)
+    wanted = frozenset(cases)
     findings = []
-    for change in changes_between(before, after, cases):
+    for change in changes_between(before, after, wanted):
+        if only and change.case not in wanted:
+            continue
         path = explaining(change, machine, entries, lambda start, end: _within(start, end, old, new))
         findings.append(Finding(change, path))
     return Check(

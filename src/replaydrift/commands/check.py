@@ -1,0 +1,55 @@
+"""`replaydrift check OLD NEW`: may I upgrade?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from replaydrift import releases
+from replaydrift.check import check
+from replaydrift.commands import options
+from replaydrift.explanations import FILE, read_explanations
+from replaydrift.report.check_text import print_check
+from replaydrift.report.checks import to_json, to_junit, to_markdown
+from replaydrift.store import Store
+
+
+@click.command()
+@click.argument("old")
+@click.argument("new")
+@options.results
+@options.machine
+@click.option("--cases", "patterns", multiple=True, metavar="PATTERN", help="Only the cases that match, such as 'rng' or '*/bug'.")
+@options.cases_dir
+@click.option("--explanations", type=click.Path(path_type=Path, dir_okay=False), default=FILE, show_default=True, help="Known changes and why.")
+@click.option("--markdown", "form", flag_value="markdown", help="A comment for a pull request or a job's summary.")
+@click.option("--json", "form", flag_value="json", help="For a program.")
+@click.option("--junit", "form", flag_value="junit", help="JUnit XML, for a CI's test report.")
+def command(
+    old: str, new: str, results: Path, machine: str | None, patterns: tuple[str, ...], cases_dir: Path | None, explanations: Path, form: str | None,
+) -> None:  # fmt: skip
+    """Print what changed from torch OLD to torch NEW on one machine, the most dangerous first.
+
+    Exit code 0: nothing unexplained (flaky cases are listed). 1: an unexplained change, or an explanation that matches
+    nothing any more. 2: cannot tell, since results are missing, incomplete or not comparable.
+    """
+    store = Store(results)
+    machine = store.machine(machine)
+    stored = store.releases(machine)
+    catalogue = options.catalogue_of(cases_dir)
+    chosen = {case.name for case in catalogue.library.select(patterns)}
+    found = check(
+        store, machine, releases.resolve(old, stored), releases.resolve(new, stored), chosen, read_explanations(explanations), only=bool(patterns),
+    )  # fmt: skip
+    if form == "markdown":
+        click.echo(to_markdown(found, catalogue), nl=False)
+    elif form == "json":
+        click.echo(to_json(found, catalogue), nl=False)
+    elif form == "junit":
+        click.echo(to_junit(found), nl=False)
+    else:
+        print_check(found, catalogue, Console(width=None if sys.stdout.isatty() else 120, highlight=False, soft_wrap=not sys.stdout.isatty()))
+    sys.exit(found.exit_code)
