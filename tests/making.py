@@ -23,6 +23,12 @@ def record(*attempts: Attempt | str, case: str = "group/bug", kind: str = "bug",
     return CaseRecord(case, kind, version, made * 3 if len(made) == 1 else made, **more)
 
 
-def environment(release: str = "2.13.0+cu130", machine: str = "h200", gpu: str = "NVIDIA H200", engine: str = "cuda", **facts: object) -> Environment:
+def environment(
+    release: str = "2.13.0+cu130",
+    machine: str = "h200",
+    gpu: str = "NVIDIA H200",
+    engine: str = "cuda",
+    **facts: object,
+) -> Environment:
     """An environment with a few facts."""
     return Environment(machine, engine, release, {"gpu": {"name": gpu, "driver": "580.1"}, "torch": {"version": release}} | facts)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 
 import pytest
-
 from making import attempt, record
+
 from replaydrift.changes import CHANGES, NEWS, compare
 from replaydrift.records import CaseRecord
 
@@ -14,15 +14,17 @@ CORRECT, WRONG, RAISED, CRASHED, HUNG = "correct", "wrong", "raised:E: text", "c
 SKIPPED, BROKEN = "skipped:no compiler", "broken:server died"
 
 # Rows: the old outcome; columns: the new one.
-TABLE = {
-    CORRECT: {CORRECT: "same", WRONG: "now-wrong", RAISED: "now-raises", CRASHED: "now-crashes", HUNG: "now-crashes", SKIPPED: "cannot-tell", BROKEN: "cannot-tell"},
-    WRONG: {CORRECT: "fixed", WRONG: "same", RAISED: "now-loud", CRASHED: "now-crashes", HUNG: "now-crashes", SKIPPED: "cannot-tell", BROKEN: "cannot-tell"},
-    RAISED: {CORRECT: "fixed", WRONG: "now-wrong", RAISED: "same", CRASHED: "now-crashes", HUNG: "now-crashes", SKIPPED: "cannot-tell", BROKEN: "cannot-tell"},
-    CRASHED: {CORRECT: "fixed", WRONG: "now-wrong", RAISED: "now-raises", CRASHED: "same", HUNG: "now-crashes", SKIPPED: "cannot-tell", BROKEN: "cannot-tell"},
-    HUNG: {CORRECT: "fixed", WRONG: "now-wrong", RAISED: "now-raises", CRASHED: "now-crashes", HUNG: "same", SKIPPED: "cannot-tell", BROKEN: "cannot-tell"},
-    SKIPPED: {CORRECT: "cannot-tell", WRONG: "cannot-tell", RAISED: "cannot-tell", CRASHED: "cannot-tell", HUNG: "cannot-tell", SKIPPED: "same", BROKEN: "cannot-tell"},
-    BROKEN: dict.fromkeys([CORRECT, WRONG, RAISED, CRASHED, HUNG, SKIPPED, BROKEN], "cannot-tell"),
-}  # fmt: skip
+COLUMNS = (CORRECT, WRONG, RAISED, CRASHED, HUNG, SKIPPED, BROKEN)
+ROWS = {
+    CORRECT: ("same", "now-wrong", "now-raises", "now-crashes", "now-crashes", "cannot-tell", "cannot-tell"),
+    WRONG: ("fixed", "same", "now-loud", "now-crashes", "now-crashes", "cannot-tell", "cannot-tell"),
+    RAISED: ("fixed", "now-wrong", "same", "now-crashes", "now-crashes", "cannot-tell", "cannot-tell"),
+    CRASHED: ("fixed", "now-wrong", "now-raises", "same", "now-crashes", "cannot-tell", "cannot-tell"),
+    HUNG: ("fixed", "now-wrong", "now-raises", "now-crashes", "same", "cannot-tell", "cannot-tell"),
+    SKIPPED: ("cannot-tell", "cannot-tell", "cannot-tell", "cannot-tell", "cannot-tell", "same", "cannot-tell"),
+    BROKEN: ("cannot-tell",) * 7,
+}
+TABLE = {old: dict(zip(COLUMNS, row, strict=True)) for old, row in ROWS.items()}
 
 
 @pytest.mark.parametrize(("old", "new"), list(itertools.product(TABLE, TABLE)))
@@ -43,7 +45,11 @@ DETAILS = [
     ("warnings-changed", record(attempt("correct")), record(attempt("correct", warns=("deprecated",)))),
     ("warnings-changed", record(attempt("wrong", warns=("old",))), record(attempt("wrong", warns=("new",)))),
     ("values-changed", record(attempt("wrong", 3, warns=("old",))), record(attempt("wrong", 4, warns=("new",)))),
-    ("same", record(attempt("correct"), attempt("correct", warns=("once",)), attempt("correct")), record(attempt("correct"))),
+    (
+        "same",
+        record(attempt("correct"), attempt("correct", warns=("once",)), attempt("correct")),
+        record(attempt("correct")),
+    ),
     ("now-crashes", record("crashed:SIGSEGV"), record("crashed:SIGABRT")),
     ("flaky", record("wrong", "correct", "wrong"), record("wrong")),
     ("flaky", record("wrong"), record("wrong", "raised:E: text", "wrong")),

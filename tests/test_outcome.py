@@ -28,7 +28,21 @@ def test_text_round_trip(text: str) -> None:
     assert Outcome.parse(text).text == text
 
 
-@pytest.mark.parametrize("text", ["", "Correct", "correct:", "correct:yes", "wrong:2", "raised", "raised:RuntimeError", "crashed", "skipped:", "fine"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Correct",
+        "correct:",
+        "correct:yes",
+        "wrong:2",
+        "raised",
+        "raised:RuntimeError",
+        "crashed",
+        "skipped:",
+        "fine",
+    ],
+)
 def test_forms_that_are_none(text: str) -> None:
     """A text outside the closed set is refused with the text in the message."""
     with pytest.raises(ValueError, match="is no outcome"):
@@ -44,7 +58,10 @@ def test_any_detail_round_trips(kind: str, detail: str) -> None:
 
 def test_raised_keeps_the_first_line() -> None:
     """CUDA errors carry advice in further lines; the outcome names the error alone."""
-    assert Outcome.raised("torch.AcceleratorError", "CUDA error: bad\nCompile with TORCH_USE_CUDA_DSA").text == "raised:torch.AcceleratorError: CUDA error: bad"
+    assert (
+        Outcome.raised("torch.AcceleratorError", "CUDA error: bad\nCompile with TORCH_USE_CUDA_DSA").text
+        == "raised:torch.AcceleratorError: CUDA error: bad"
+    )
     assert Outcome.raised("ValueError", "").text == "raised:ValueError: (no text)"
 
 

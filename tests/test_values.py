@@ -53,7 +53,15 @@ def test_not_a_number_survives_strict_json() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(3, "3"), (0.1 + 0.2, "0.3"), (NAN, "nan"), ([6.0, 6.0], "[6, 6]"), ({"complex": [1.0, -2.0]}, "1-2j"), (list(range(100)), "[0, … 100 values]"), ("x" * 50, "x" * 39 + "…")],
+    [
+        (3, "3"),
+        (0.1 + 0.2, "0.3"),
+        (NAN, "nan"),
+        ([6.0, 6.0], "[6, 6]"),
+        ({"complex": [1.0, -2.0]}, "1-2j"),
+        (list(range(100)), "[0, … 100 values]"),
+        ("x" * 50, "x" * 39 + "…"),
+    ],
 )
 def test_show(value: object, text: str) -> None:
     """A person reads short numbers, and how many there are where they are many."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from making import attempt, record
+
 from replaydrift.outcome import DETAILS, Outcome
 from replaydrift.verdicts import GLYPHS, KINDS, VERDICTS, summarise, verdict
 
@@ -23,7 +23,11 @@ TABLE = {
 def test_verdict_of_every_outcome(text: str) -> None:
     """A bug is judged one way, a fix and a behaviour the other."""
     outcome = Outcome.parse(text)
-    assert (verdict("bug", outcome), verdict("fix", outcome), verdict("behaviour", outcome)) == (TABLE[text][0], TABLE[text][1], TABLE[text][1])
+    assert (verdict("bug", outcome), verdict("fix", outcome), verdict("behaviour", outcome)) == (
+        TABLE[text][0],
+        TABLE[text][1],
+        TABLE[text][1],
+    )
 
 
 def test_table_is_whole() -> None:

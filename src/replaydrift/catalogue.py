@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from replaydrift.errors import LibraryError
-from replaydrift.library import Case, Library, Group
+from replaydrift.library import Case, Group, Library
 from replaydrift.values import Value
 
 if sys.version_info >= (3, 11):
@@ -167,7 +167,9 @@ def _case_problems(case: str, own: Mapping[str, Any], known: set[str], sources: 
     if case not in known:
         return [f"there is no function {case.replace('-', '_')!r} in the file: cases there are {', '.join(sorted(known))}"]
     problems = [f"unknown key {key!r}: expected one of {', '.join(sorted(_CASE_KEYS))}" for key in own.keys() - _CASE_KEYS]
-    problems += [f"model: unknown key {key!r}: expected one of {', '.join(sorted(_MODEL_KEYS))}" for key in own.get("model", {}).keys() - _MODEL_KEYS]
+    problems += [
+        f"model: unknown key {key!r}: expected one of {', '.join(sorted(_MODEL_KEYS))}" for key in own.get("model", {}).keys() - _MODEL_KEYS
+    ]
     if own.get("mechanism", MECHANISMS[0]) not in MECHANISMS:
         problems.append(f"mechanism {own['mechanism']!r}: expected one of {', '.join(MECHANISMS)}")
     for claim in own.get("claims", []):

@@ -80,7 +80,10 @@ def compare(case: str, old: CaseRecord | None, new: CaseRecord | None, needed: i
         return made("same", _said(after[0]))
     if min(len(before), len(after)) < needed:
         fewest = min(len(before), len(after))
-        return made("cannot-tell", f"{change} on {fewest} attempt(s) a side, but {needed} must agree: {_said(before[0])} → {_said(after[0])}")
+        return made(
+            "cannot-tell",
+            f"{change} on {fewest} attempt(s) a side, but {needed} must agree: {_said(before[0])} → {_said(after[0])}",
+        )
     if change == "warnings-changed":
         return made(change, _warnings(before[0], after[0]))
     if change == "error-changed":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from replaydrift.catalogue import Claim, CaseNotes
+from replaydrift.catalogue import CaseNotes, Claim
 from replaydrift.outcome import Outcome, same_text
 from replaydrift.records import Attempt, CaseRecord
 from replaydrift.strip import Missing

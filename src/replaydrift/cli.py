@@ -54,7 +54,7 @@ class Verbs(click.Group):
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="replaydrift")
 def cli() -> None:
-    """What a torch upgrade does to code that captures CUDA graphs.
+    r"""What a torch upgrade does to code that captures CUDA graphs.
 
     Run the cases on a release, run them on another, then ask for the changes:
 

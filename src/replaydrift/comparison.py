@@ -33,7 +33,7 @@ def compare_stores(left: Store, left_machine: str, right: Store, right_machine: 
     pairs = {}
     for name in sorted(ours, key=releases.order):
         for other in sorted(theirs, key=releases.order):
-            if name == other or (releases.public(name) == releases.public(other) and name not in theirs):
+            if name == other or (_version(name) == _version(other) and name not in theirs):
                 pairs[name] = other
     if release is not None:
         asked = releases.resolve(release, ours)
@@ -46,6 +46,10 @@ def compare_stores(left: Store, left_machine: str, right: Store, right_machine: 
     return tuple(_compared(left.read(left_machine, a), right.read(right_machine, b)) for a, b in pairs.items())
 
 
+def _version(name: str) -> str:
+    return releases.Release.parse(name).version
+
+
 def _compared(left: Sweep, right: Sweep) -> Comparison:
     if left.environment.engine != right.environment.engine:
         raise StoreError(
@@ -54,4 +58,10 @@ def _compared(left: Sweep, right: Sweep) -> Comparison:
         )
     changes = changes_between(left, right)
     environment = {"GPU": (left.environment.gpu, right.environment.gpu)} | environment_changes(left, right)
-    return Comparison(left, right, tuple(c for c in changes if c.change != "same"), sum(c.change == "same" for c in changes), environment)
+    return Comparison(
+        left,
+        right,
+        tuple(c for c in changes if c.change != "same"),
+        sum(c.change == "same" for c in changes),
+        environment,
+    )

@@ -8,6 +8,7 @@ constant drops it.
 from __future__ import annotations
 
 import ast
+import difflib
 import hashlib
 import io
 import tokenize
@@ -76,7 +77,9 @@ class Library:
         for group in self.groups:
             if group.name == name:
                 return group
-        raise LibraryError(f"no group {name!r} in {str(self.folder)!r}: groups there are {', '.join(g.name for g in self.groups) or 'none'}")
+        raise LibraryError(
+            f"no group {name!r} in {str(self.folder)!r}: groups there are {', '.join(g.name for g in self.groups) or 'none'}"
+        )
 
     def select(self, patterns: Iterable[str] = ()) -> tuple[Case, ...]:
         """The cases whose full name matches any of the shell patterns (`shared-pool`, `*/bug`); all without one.
@@ -110,7 +113,9 @@ def reference_of(function: str, references: Iterable[str]) -> str | None:
     """The reference with the longest prefix of the case's own name, else `eager`; None where there is neither."""
     known = set(references)
     fitting = [
-        name for name in known if name != "eager" and (function == name.removesuffix("_eager") or function.startswith(name.removesuffix("eager")))
+        name
+        for name in known
+        if name != "eager" and (function == name.removesuffix("_eager") or function.startswith(name.removesuffix("eager")))
     ]
     if fitting:
         return max(fitting, key=len)
@@ -130,7 +135,9 @@ def read_library(folder: Path) -> Library:
         except LibraryError as error:
             problems.append(str(error))
     if not groups and not problems:
-        problems.append(f"{str(folder)!r} holds no case file: expected files such as shared_pool.py with functions such as `bug` and `eager`")
+        problems.append(
+            f"{str(folder)!r} holds no case file: expected files such as shared_pool.py with functions such as `bug` and `eager`"
+        )
     if problems:
         raise LibraryError("\n".join(problems))
     return Library(folder, tuple(groups))
@@ -244,8 +251,6 @@ def _without_comments(source: str) -> list[str]:
 
 
 def _no_such_case(pattern: str, library: Library) -> str:
-    import difflib
-
     names = [case.name for case in library.cases] + [group.name for group in library.groups]
     near = difflib.get_close_matches(pattern, names, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(repr(name) for name in near)}?" if near else "`replaydrift cases` lists them"

@@ -27,7 +27,8 @@ def script_of(case: Case) -> str:
     tree = ast.parse(group.source)
     lines = group.source.splitlines()
     parts = [f'"""{case.name}: {case.summary}\n\n{_chapter(group.docstring)}"""']
-    imports, code = [], []
+    imports: list[str] = []
+    code: list[str] = []
     for statement in needed_names(tree, (case.function, case.reference)):
         first = min([statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", []))])
         text = "\n".join(_with_comment_above(lines, first) + lines[first - 1 : statement.end_lineno])

@@ -215,7 +215,9 @@ def _load(path: Path) -> dict[str, Any]:
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise StoreError(f"{str(path)!r} cannot be read as JSON ({error}): it is cut off or damaged; restore it, or delete it and run again") from error
+        raise StoreError(
+            f"{str(path)!r} cannot be read as JSON ({error}): it is cut off or damaged; restore it, or delete it and run again"
+        ) from error
     if not isinstance(tree, dict) or not isinstance(tree.get("schema"), int):
         raise StoreError(f"{str(path)!r} is none of replaydrift's files (it has no schema number): move it out of the store")
     if tree["schema"] > records.SCHEMA or tree["schema"] < 1:

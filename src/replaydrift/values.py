@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
-Value: TypeAlias = "None | bool | int | float | str | list[Value] | dict[str, Value]"
+Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
 
 # A strip is read by people; a value beyond this is a tensor that a case should have reduced first.
 LARGEST_VALUE_BYTES = 64 * 1024

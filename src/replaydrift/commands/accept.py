@@ -10,7 +10,6 @@ import tomlkit
 from tomlkit.items import AoT
 
 from replaydrift import releases
-from replaydrift.changes import NEWS
 from replaydrift.check import Finding, check
 from replaydrift.commands import options
 from replaydrift.explanations import FILE, ExplanationError, read_explanations, state
@@ -20,7 +19,13 @@ from replaydrift.store import Store, write_whole
 @click.command()
 @click.argument("old")
 @click.argument("new")
-@click.option("--case", "cases", multiple=True, metavar="CASE", help="Only this case; may be repeated.  [default: all unexplained]")
+@click.option(
+    "--case",
+    "cases",
+    multiple=True,
+    metavar="CASE",
+    help="Only this case; may be repeated.  [default: all unexplained]",
+)
 @options.results
 @options.machine
 @click.option("--why", help="The reason, for all entries of this call. Asked for at a terminal where it is left out.")

@@ -24,13 +24,26 @@ from replaydrift.store import Store
 @options.machine
 @click.option("--cases", "patterns", multiple=True, metavar="PATTERN", help="Only the cases that match, such as 'rng' or '*/bug'.")
 @options.cases_dir
-@click.option("--explanations", type=click.Path(path_type=Path, dir_okay=False), default=FILE, show_default=True, help="Known changes and why.")
+@click.option(
+    "--explanations",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=FILE,
+    show_default=True,
+    help="Known changes and why.",
+)
 @click.option("--markdown", "form", flag_value="markdown", help="A comment for a pull request or a job's summary.")
 @click.option("--json", "form", flag_value="json", help="For a program.")
 @click.option("--junit", "form", flag_value="junit", help="JUnit XML, for a CI's test report.")
 def command(
-    old: str, new: str, results: Path, machine: str | None, patterns: tuple[str, ...], cases_dir: Path | None, explanations: Path, form: str | None,
-) -> None:  # fmt: skip
+    old: str,
+    new: str,
+    results: Path,
+    machine: str | None,
+    patterns: tuple[str, ...],
+    cases_dir: Path | None,
+    explanations: Path,
+    form: str | None,
+) -> None:
     """Print what changed from torch OLD to torch NEW on one machine, the most dangerous first.
 
     Exit code 0: nothing unexplained (flaky cases are listed). 1: an unexplained change, or an explanation that matches
@@ -41,9 +54,8 @@ def command(
     stored = store.releases(machine)
     catalogue = options.catalogue_of(cases_dir)
     chosen = {case.name for case in catalogue.library.select(patterns)}
-    found = check(
-        store, machine, releases.resolve(old, stored), releases.resolve(new, stored), chosen, read_explanations(explanations), only=bool(patterns),
-    )  # fmt: skip
+    start, end = releases.resolve(old, stored), releases.resolve(new, stored)
+    found = check(store, machine, start, end, chosen, read_explanations(explanations), only=bool(patterns))
     if form == "markdown":
         click.echo(to_markdown(found, catalogue), nl=False)
     elif form == "json":
@@ -51,5 +63,9 @@ def command(
     elif form == "junit":
         click.echo(to_junit(found), nl=False)
     else:
-        print_check(found, catalogue, Console(width=None if sys.stdout.isatty() else 120, highlight=False, soft_wrap=not sys.stdout.isatty()))
+        print_check(
+            found,
+            catalogue,
+            Console(width=None if sys.stdout.isatty() else 120, highlight=False, soft_wrap=not sys.stdout.isatty()),
+        )
     sys.exit(found.exit_code)

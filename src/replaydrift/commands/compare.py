@@ -29,7 +29,10 @@ def command(stores: tuple[Path, ...], machines: tuple[str, ...], release: str | 
         raise click.UsageError(f"found {len(stores)} --results and {len(machines)} --machine: expected at most two of each")
     left, right = Store(stores[0]), Store(stores[-1])
     chosen = (*machines, None, None)
-    first, second = left.machine(chosen[0]), right.machine(chosen[1] if len(machines) != 1 or len(stores) == 1 else chosen[0])
+    first, second = (
+        left.machine(chosen[0]),
+        right.machine(chosen[1] if len(machines) != 1 or len(stores) == 1 else chosen[0]),
+    )
     if (stores[0].resolve(), first) == (stores[-1].resolve(), second):
         raise click.UsageError(f"both sides are machine {first!r} of {str(stores[0])!r}: name another store or another machine")
     found = compare_stores(left, first, right, second, release)

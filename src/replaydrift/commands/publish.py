@@ -16,11 +16,33 @@ from replaydrift.store import Store
 @click.command()
 @options.results
 @options.cases_dir
-@click.option("--reports", type=click.Path(path_type=Path, file_okay=False), default=Path("reports"), show_default=True, help="Where the report goes.")
+@click.option(
+    "--reports",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("reports"),
+    show_default=True,
+    help="Where the report goes.",
+)
 @click.option("--explanations", type=click.Path(path_type=Path, dir_okay=False), default=FILE, show_default=True)
-@click.option("--readme", type=click.Path(path_type=Path, dir_okay=False), default=None, help="A file whose marked matrix is brought up to date.")
-@click.option("--asv/--no-asv", "asv", default=True, show_default=True, help="Whether to build asv's site as well, in REPORTS/asv.")
-@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit with 1 where committed files are not what the store gives.")
+@click.option(
+    "--readme",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="A file whose marked matrix is brought up to date.",
+)
+@click.option(
+    "--asv/--no-asv",
+    "asv",
+    default=True,
+    show_default=True,
+    help="Whether to build asv's site as well, in REPORTS/asv.",
+)
+@click.option(
+    "--check",
+    "only_check",
+    is_flag=True,
+    help="Write nothing; exit with 1 where committed files are not what the store gives.",
+)
 def command(
     results: Path, cases_dir: Path | None, reports: Path, explanations: Path, readme: Path | None, asv: bool, only_check: bool,
 ) -> None:  # fmt: skip
@@ -34,6 +56,6 @@ def command(
     written = publish_report(store, catalogue, entries, reports, readme)
     click.echo(f"{len(written)} files written; open {reports / 'index.html'}")
     if asv:
-        from replaydrift.history import publish  # asv is slow to import and not needed for the report.
+        from replaydrift.history import publish  # noqa: PLC0415  asv is slow to import and not needed for the report
 
         publish(store, reports / "asv")

@@ -51,10 +51,18 @@ def _cause(findings: list[Finding], check: Check, catalogue: Catalogue) -> Group
         parts.append(Padding(_sides(finding, check), (0, 0, 0, 2)))
         if finding.change.change in NEWS:
             parts.append(Padding(Text(reproduction(check, finding.change.case), style="dim"), (0, 0, 0, 2)))
-    for entry in findings[0].explained_by:
-        parts.append(Padding(Text(f"Why: {entry.why} {entry.link}".rstrip(), style="green"), (0, 0, 0, 2)))
+    whys = [Text(f"Why: {entry.why} {entry.link}".rstrip(), style="green") for entry in findings[0].explained_by]
+    parts += [Padding(why, (0, 0, 0, 2)) for why in whys]
     if findings[0].change.change in NEWS and not findings[0].explained_by:
-        parts.append(Padding(Text(f"Unexplained. Draft its entry: replaydrift accept {check.old} {check.new} --case {findings[0].change.case}", style="red"), (0, 0, 0, 2)))
+        parts.append(
+            Padding(
+                Text(
+                    f"Unexplained. Draft its entry: replaydrift accept {check.old} {check.new} --case {findings[0].change.case}",
+                    style="red",
+                ),
+                (0, 0, 0, 2),
+            )
+        )
     return Group(*parts)  # type: ignore[arg-type]
 
 
@@ -79,5 +87,9 @@ def _side(record: CaseRecord) -> str:
     if attempt.outcome.kind == "wrong":
         lines[0] += f": {attempt.observed}"
     lines += [f"  caused by {name}: {text}" for name, text in attempt.errors[1:]]
-    lines += [f"  warns {warning.count}×, {warning.category}: {warning.text.strip().splitlines()[0]}" for warning in attempt.warnings if warning.text.strip()]
+    lines += [
+        f"  warns {warning.count}×, {warning.category}: {warning.text.strip().splitlines()[0]}"
+        for warning in attempt.warnings
+        if warning.text.strip()
+    ]
     return "\n".join(lines)

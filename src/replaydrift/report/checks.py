@@ -108,7 +108,13 @@ def to_junit(check: Check) -> str:
     """JUnit XML: a test a finding; unexplained news fail, what cannot be told is skipped."""
     failures, skipped = len(check.unexplained) + len(check.stale), len(check.undecided)
     total = str(len(check.findings) + len(check.stale) + check.same)
-    suite = ET.Element("testsuite", name=f"torch {check.old} → {check.new} on {check.machine}", tests=total, failures=str(failures), skipped=str(skipped))
+    suite = ET.Element(
+        "testsuite",
+        name=f"torch {check.old} → {check.new} on {check.machine}",
+        tests=total,
+        failures=str(failures),
+        skipped=str(skipped),
+    )
     for finding in check.findings:
         test = ET.SubElement(suite, "testcase", classname=finding.change.case.split("/")[0], name=finding.change.case)
         if finding in check.unexplained:

@@ -41,7 +41,11 @@ def summary_matrix(report: Overview) -> str:
     """Groups by releases for each machine, one glyph a kind of verdict with its count: the table README shows."""
     parts = []
     for machine in report.machines:
-        lines = [f"**{machine.machine}** ({machine.gpu}, engine `{machine.engine}`)", "", _header("group", machine.releases)]
+        lines = [
+            f"**{machine.machine}** ({machine.gpu}, engine `{machine.engine}`)",
+            "",
+            _header("group", machine.releases),
+        ]
         for group, names in _groups(report, machine):
             cells = [_counts(machine.matrix[name][release] for name in names) for release in machine.releases]
             lines.append(f"| {group} | " + " | ".join(cells) + " |")
@@ -113,6 +117,8 @@ def _differences(machine: MachineOverview) -> str:
             lines += ["| case | source | claims | seen |", "|---|---|---|---|"]
         for difference in found:
             verdict = summarise(machine.sweeps[release].cases[difference.case]).verdict
-            lines.append(f"| `{difference.case}` | {difference.claim.source} | {escape(difference.claimed)} | {verdict}: {escape(difference.seen)} |")
+            lines.append(
+                f"| `{difference.case}` | {difference.claim.source} | {escape(difference.claimed)} | {verdict}: {escape(difference.seen)} |"
+            )
         lines.append("")
     return "\n".join(lines).rstrip()

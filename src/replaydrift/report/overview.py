@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from replaydrift import releases
 from replaydrift.catalogue import Catalogue
@@ -60,7 +61,7 @@ def overview(store: Store, catalogue: Catalogue, entries: Sequence[Explanation] 
 def _of_machine(store: Store, machine: str, catalogue: Catalogue, entries: Sequence[Explanation]) -> MachineOverview:
     names = sorted(store.releases(machine), key=releases.order)
     sweeps = {release: store.read(machine, release) for release in names}
-    pairs = [(old, new) for line in releases.lines(names) for old, new in zip(line, line[1:], strict=False)]
+    pairs = [(old, new) for line in releases.lines(names) for old, new in pairwise(line)]
     arrivals = [check(store, machine, old, new, (), entries) for old, new in sorted(pairs, key=lambda pair: releases.order(pair[1]))]
     differences = {
         release: tuple(

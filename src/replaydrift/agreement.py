@@ -1,0 +1,107 @@
+"""Agreement: how far the CPU model's records and a GPU's say the same, per case and release. Measured, never assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from replaydrift import releases
+from replaydrift.records import Attempt, CaseRecord
+from replaydrift.store import Store
+from replaydrift.strip import Missing
+from replaydrift.values import equal, show
+from replaydrift.verdicts import settled
+
+# The model computes with CPU kernels: floats agree to this, integers exactly.
+FLOAT_TOLERANCE: Final = 1e-3
+ASPECTS: Final = ("outcome", "strip", "error", "addresses")
+
+
+@dataclass(frozen=True, slots=True)
+class CaseAgreement:
+    """One case on one release: for each aspect True, False, or None where the aspect does not arise; and what differs."""
+
+    case: str
+    release: str
+    machine: str
+    aspects: Mapping[str, bool | None]
+    rules: tuple[str, ...]
+    why: str
+
+    @property
+    def agrees(self) -> bool:
+        """True where no aspect differs."""
+        return all(value is not False for value in self.aspects.values())
+
+
+def agreement_of(store: Store) -> tuple[CaseAgreement, ...]:
+    """The agreement of each case that both the model and a GPU ran on one version of torch, GPUs and releases in order.
+
+    A model's CPU wheel stands for the version's default wheel. Cases of other case versions are left out; so are those that
+    either side skipped. An empty result means that the store holds nothing to compare.
+    """
+    sweeps = [store.read(machine, name) for machine in store.machines() for name in sorted(store.releases(machine), key=releases.order)]
+    modelled = {_version(sweep.environment.release): sweep for sweep in sweeps if sweep.environment.engine == "model"}
+    found = []
+    for sweep in sweeps:
+        model = modelled.get(_version(sweep.environment.release))
+        if sweep.environment.engine != "cuda" or model is None:
+            continue
+        for name in sorted(sweep.cases.keys() & model.cases.keys()):
+            agreed = _compare(sweep.cases[name], model.cases[name], sweep.environment.release, sweep.environment.machine)
+            if agreed is not None:
+                found.append(agreed)
+    return tuple(found)
+
+
+def _compare(gpu: CaseRecord, model: CaseRecord, release: str, machine: str) -> CaseAgreement | None:
+    """The agreement of two records of one case; None where they cannot be held side by side."""
+    theirs, ours = settled(gpu.attempts), settled(model.attempts)
+    if gpu.version != model.version or not theirs or not ours or "skipped" in (theirs[0].outcome.kind, ours[0].outcome.kind):
+        return None
+    real, modelled = theirs[0], ours[0]
+    kinds = {attempt.outcome.kind for attempt in theirs}
+    aspects: dict[str, bool | None] = {
+        "outcome": {attempt.outcome.kind for attempt in ours} == kinds,
+        "strip": _same_strips(theirs, modelled, gpu),
+        "error": None if not (real.chain or modelled.chain) else [e[0] for e in real.errors] == [e[0] for e in modelled.errors],
+        "addresses": None if not (real.evidence or modelled.evidence) else _layout(real) == _layout(modelled),
+    }
+    why = "; ".join(f"{name}: {_said(real, name)} | model {_said(modelled, name)}" for name, value in aspects.items() if value is False)
+    rules = tuple(sorted({rule for attempt in ours for rule in attempt.rules}))
+    return CaseAgreement(gpu.case, release, machine, aspects, rules, why)
+
+
+def _same_strips(theirs: tuple[Attempt, ...], modelled: Attempt, gpu: CaseRecord) -> bool | None:
+    """Whether the observed sides agree; None where there is nothing to see or the GPU's own attempts differ (luck, timing)."""
+    if not theirs[0].strip or len({repr(attempt.strip) for attempt in theirs}) > 1 or gpu.timing:
+        return None
+    real = theirs[0].strip
+    if len(real) != len(modelled.strip):
+        return False
+    return all(
+        left.observed is right.observed
+        if isinstance(left.observed, Missing) or isinstance(right.observed, Missing)
+        else equal(left.observed, right.observed, FLOAT_TOLERANCE)
+        for left, right in zip(real, modelled.strip, strict=True)
+    )
+
+
+def _layout(attempt: Attempt) -> list[object]:
+    """The addresses of an attempt, relative to the lowest as they are stored."""
+    return [value for step, value in attempt.evidence if step == "address"]
+
+
+def _said(attempt: Attempt, aspect: str) -> str:
+    if aspect == "strip":
+        return attempt.observed
+    if aspect == "error":
+        return " ← ".join(name for name, _ in attempt.errors) or "none"
+    if aspect == "addresses":
+        return ", ".join(show(value, 80) for _, value in attempt.evidence)
+    return attempt.outcome.text
+
+
+def _version(name: str) -> str:
+    return releases.Release.parse(name).version

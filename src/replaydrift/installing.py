@@ -1,0 +1,381 @@
+"""What to install for a release on this machine, said in plain words before anything is installed.
+
+Two steps: `look` gathers the facts of the machine, `plan` decides on them and is pure. Standard library only: noxfile.py
+uses this before anything is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from replaydrift.errors import ReleaseError
+from replaydrift.releases import Entry, Release, Table
+
+PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
+# The Pythons this package runs on; a release may have wheels for others.
+PYTHONS: Final = ((3, 10), (3, 11), (3, 12), (3, 13))
+# An environment weighs this many times its download: measured between 1.83 (2.11.0) and 1.92 (2.15.0).
+KEPT_PER_DOWNLOAD: Final = 1.9
+_ASK_SECONDS: Final = 10
+# torch before 2.3 was built against NumPy 1 and warns at each import beside NumPy 2.
+_NUMPY_2: Final = (2, 3, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What matters for an installation: GPUs by name, driver, interpreters by (major, minor), free disk in megabytes."""
+
+    gpus: tuple[str, ...] = ()
+    driver: str | None = None
+    pythons: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    own: tuple[int, int] = (sys.version_info[0], sys.version_info[1])
+    free_mb: int = 0
+    architecture: str = "x86_64"
+
+    @property
+    def has_gpu(self) -> bool:
+        """True where an NVIDIA driver is loaded; CUDA wheels are worth their size only then."""
+        return self.driver is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to install one release: interpreter, requirements, options of the installer, and what that costs in megabytes."""
+
+    release: Release
+    python: str
+    python_version: tuple[int, int]
+    requirements: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    wheel: str = "default wheel"
+    download_mb: int | None = None
+    kept_mb: int | None = None
+    exact: bool = False
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> str:
+        """Download and disk use in words; 'about' where they were not measured for this very wheel."""
+        if self.download_mb is None or self.kept_mb is None:
+            return "size unknown"
+        about = "" if self.exact else "about "
+        return f"{about}{_gigabytes(self.download_mb)} to download, {about}{_gigabytes(self.kept_mb)} to keep"
+
+    def lines(self) -> list[str]:
+        """The plan for a person, a line a fact."""
+        version = ".".join(map(str, self.python_version))
+        return [
+            f"torch {self.release}: {self.wheel}, {self.size}",
+            f"  Python {version} ({self.python})",
+            *(f"  {remark}" for remark in self.remarks),
+        ]
+
+
+def plan(
+    release: Release,
+    machine: Machine,
+    table: Table,
+    *,
+    needs_gpu: bool | None = None,
+    torch_index: str | None = None,
+    pytorch_answers: bool = False,
+) -> Plan:
+    """How to install `release` on `machine`; ReleaseError with the reason where it cannot be.
+
+    `needs_gpu` is False where only the CPU model will run; by default a wheel for the GPU is taken where there is one.
+    `torch_index` is a person's own index (URL) or folder of wheels. `pytorch_answers` says that PyTorch's index can be
+    reached: then a machine without a GPU takes the CPU wheel from there.
+    """
+    entry = table.find(release.version)
+    on_gpu = machine.has_gpu if needs_gpu is None else needs_gpu and machine.has_gpu
+    build = release.build or ("cpu" if not on_gpu and pytorch_answers and torch_index is None else None)
+    version, python = _interpreter(release, entry, machine)
+    _check_driver(release, build, entry, machine, table, on_gpu=on_gpu)
+    download, kept, exact = _sizes(build, entry, table)
+    _check_disk(release, download, kept, machine)
+    options, origin = _origin(release, build, torch_index, table)
+    return Plan(
+        release=release,
+        python=python,
+        python_version=version,
+        requirements=(f"torch=={release}", _numpy(release), "asv_runner"),
+        options=options,
+        wheel=_wheel_in_words(build, entry) + origin,
+        download_mb=download,
+        kept_mb=kept,
+        exact=exact,
+        remarks=tuple(_remarks(release, entry, machine, build, on_gpu=on_gpu)),
+    )
+
+
+def with_wheel(planned: Plan, url: str, table: Table, size: int | None = None) -> Plan:
+    """The same plan, corrected by what the installer says it will take: a CPU wheel or a file that is here already.
+
+    `url` is the wheel's place; `size` its bytes where it is a file on this machine.
+    """
+    name = urllib.parse.unquote(url.rsplit("/", 1)[-1])
+    build = re.search(r"\+([A-Za-z0-9.]+)-", name)
+    if build and build[1] == "cpu":
+        planned = replace(
+            planned, wheel="CPU wheel", download_mb=table.cpu_download_mb, kept_mb=table.cpu_kept_mb, exact=False,
+        )  # fmt: skip
+    if size is not None:
+        planned = replace(planned, wheel=f"{planned.wheel} from a folder of this machine ({size / 1e6:.0f} MB)")
+    return replace(planned, remarks=(*planned.remarks, f"wheel {name}"))
+
+
+def command(planned: Plan, python: str, uv: str | None = None) -> list[str]:
+    """The command that installs the plan into the environment of `python`, with pip or with the given uv.
+
+    Nothing goes to the installer's cache: what is kept is what the plan says, and removing the environment frees it.
+    """
+    if uv is None:
+        start = [python, "-m", "pip", "install", "--no-cache-dir", "--disable-pip-version-check"]
+        return [*start, *planned.options, *planned.requirements]
+    # uv asks one index after the other by default; like pip, it has to look for torch's dependencies in all of them.
+    options = ["--prerelease=allow" if option == "--pre" else option for option in planned.options]
+    start = [uv, "pip", "install", "--python", python, "--no-cache", "--index-strategy", "unsafe-best-match"]
+    return [*start, *options, *planned.requirements]
+
+
+def taken_by_pip(planned: Plan, python: str, seconds: float = 120) -> tuple[str, int | None]:
+    """URL of the torch wheel that pip would take, and its bytes where it is a file here; nothing is installed.
+
+    ReleaseError with pip's own words where pip finds none.
+    """
+    ask = [python, "-m", "pip", "install", "--dry-run", "--no-deps", "--quiet", "--disable-pip-version-check"]
+    try:
+        answer = subprocess.run(
+            [*ask, "--report", "-", *planned.options, planned.requirements[0]],
+            capture_output=True, text=True, timeout=seconds, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise ReleaseError(f"{planned.release} cannot be installed: pip gave no answer within {seconds:.0f} s") from None
+    if answer.returncode != 0:
+        errors = [line for line in answer.stderr.splitlines() if line.startswith("ERROR")] or ["ERROR: pip gave no reason"]
+        raise ReleaseError(f"{planned.release} cannot be installed: pip says {errors[-1].removeprefix('ERROR: ')!r}")
+    url = str(json.loads(answer.stdout)["install"][0]["download_info"]["url"])
+    parts = urllib.parse.urlsplit(url)
+    return url, Path(urllib.parse.unquote(parts.path)).stat().st_size if parts.scheme == "file" else None
+
+
+def look(root: Path) -> Machine:
+    """The facts of this machine; disk space is that of `root`, where environments will be."""
+    gpus, driver = find_gpus()
+    return Machine(
+        gpus=gpus,
+        driver=driver,
+        pythons=find_pythons(),
+        free_mb=shutil.disk_usage(root).free // 1_000_000,
+        architecture=platform.machine(),
+    )
+
+
+def find_gpus() -> tuple[tuple[str, ...], str | None]:
+    """Names of the NVIDIA GPUs and the driver's version; nothing and None where there is no driver."""
+    rows = ask_nvidia_smi("--query-gpu=name,driver_version")
+    if rows:
+        return tuple(row[0] for row in rows), rows[0][1]
+    # In a container nvidia-smi may be missing while the driver is loaded all the same.
+    try:
+        found = re.search(r"Kernel Module.*?(\d+(?:\.\d+)+)", Path("/proc/driver/nvidia/version").read_text(encoding="utf-8"))
+    except OSError:
+        return (), None
+    return (), found[1] if found else None
+
+
+def ask_nvidia_smi(query: str) -> list[list[str]]:
+    """The rows that nvidia-smi prints for a query, split into fields; nothing where it is missing or fails."""
+    try:
+        answer = subprocess.run(
+            ["nvidia-smi", query, "--format=csv,noheader,nounits"],
+            capture_output=True, text=True, timeout=_ASK_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    if answer.returncode != 0:
+        return []
+    return [[part.strip() for part in line.split(",")] for line in answer.stdout.splitlines() if line.strip()]
+
+
+def find_pythons() -> dict[tuple[int, int], str]:
+    """The interpreters of this machine by version, the one that runs this first; each was started and answered."""
+    found = {(sys.version_info[0], sys.version_info[1]): sys.executable}
+    for version in PYTHONS:
+        for path in _candidates(version):
+            if version not in found and _is_python(path, version):
+                found[version] = str(path)
+    return {version: found[version] for version in sorted(found)}
+
+
+def answers(url: str, seconds: float = 3) -> bool:
+    """True where `url` answers within `seconds`; a thread, since looking up a name cannot be given a time limit."""
+    good: list[bool] = []
+
+    def ask() -> None:
+        try:
+            with urllib.request.urlopen(url, timeout=seconds) as response:  # noqa: S310 - https, and ours or a person's
+                good.append(response.status == 200)
+        except (OSError, ValueError):
+            good.append(False)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return bool(good) and good[0]
+
+
+def newer_or_same(version: str, lowest: str) -> bool:
+    """True where a driver of this version is at least `lowest`, compared number by number."""
+    found, needed = (tuple(int(part) for part in re.findall(r"\d+", text)) for text in (version, lowest))
+    return found[: len(needed)] >= needed
+
+
+def _interpreter(release: Release, entry: Entry | None, machine: Machine) -> tuple[tuple[int, int], str]:
+    """The interpreter to take: the one that runs nox where the release has wheels for it, else the newest that will do."""
+    wanted = [version for version in PYTHONS if entry is None or version in entry.pythons]
+    if machine.own in wanted and machine.own in machine.pythons:
+        return machine.own, machine.pythons[machine.own]
+    for version in reversed(wanted):
+        if version in machine.pythons:
+            return version, machine.pythons[version]
+    raise ReleaseError(
+        f"{release} cannot be installed: it has wheels for Python {_versions(wanted)}, "
+        f"this machine has {_versions(machine.pythons) or 'none of 3.10 to 3.13'}; install one of them, then run again",
+    )
+
+
+def _check_driver(
+    release: Release, build: str | None, entry: Entry | None, machine: Machine, table: Table, *, on_gpu: bool,
+) -> None:  # fmt: skip
+    """ReleaseError where this machine's driver is too old for the wheel's CUDA, with the builds that it would run."""
+    lowest = lowest_driver(build, entry, table)
+    if not on_gpu or machine.driver is None or lowest is None or newer_or_same(machine.driver, lowest):
+        return
+    others = [
+        f"{release.version}+{other}"
+        for other in (entry.builds if entry else ())
+        if other.startswith("cu") and newer_or_same(machine.driver, lowest_driver(other, entry, table) or "9999")
+    ]
+    way_out = f"take another build: {', '.join(others)}" if others else "upgrade the driver"
+    raise ReleaseError(
+        f"{release} cannot run here: its CUDA needs driver {lowest} or newer, this machine has {machine.driver}; "
+        f"{way_out}, or run the CPU model with --engine model",
+    )
+
+
+def lowest_driver(build: str | None, entry: Entry | None, table: Table) -> str | None:
+    """The lowest driver for a build; None for a CPU wheel or where it is not known. It depends on CUDA's major alone."""
+    if build is None and entry is not None:
+        return entry.driver
+    major = re.fullmatch(r"cu(\d\d)\d", build or "")
+    known = {other.cuda.split(".")[0]: other.driver for other in table.entries}
+    return known.get(major[1]) if major else None
+
+
+def _sizes(build: str | None, entry: Entry | None, table: Table) -> tuple[int | None, int | None, bool]:
+    """Megabytes to download and to keep, and whether they were measured for this very wheel."""
+    if build == "cpu":
+        return table.cpu_download_mb, table.cpu_kept_mb, False
+    if entry is None or entry.download_mb is None:
+        return None, None, False
+    kept = entry.kept_mb if entry.kept_mb is not None else round(entry.download_mb * KEPT_PER_DOWNLOAD)
+    return entry.download_mb, kept, entry.kept_mb is not None and build in (None, entry.default_build)
+
+
+def _check_disk(release: Release, download: int | None, kept: int | None, machine: Machine) -> None:
+    """ReleaseError where the wheels and what is unpacked from them do not fit; both lie on the disk for a while."""
+    if download is None or kept is None or download + kept <= machine.free_mb:
+        return
+    raise ReleaseError(
+        f"{release} cannot be installed: it takes {_gigabytes(download + kept)} of disk while it is installed, "
+        f"{_gigabytes(machine.free_mb)} are free; make room (nox -s clean), then run again",
+    )
+
+
+def _origin(release: Release, build: str | None, torch_index: str | None, table: Table) -> tuple[tuple[str, ...], str]:
+    """Options that tell the installer where wheels are, and the same in words; the usual index is always asked too."""
+    nightly = ".dev" in release.version
+    pre = ("--pre",) if nightly else ()
+    if torch_index is not None:
+        if "://" in torch_index:
+            return (*pre, "--extra-index-url", torch_index), f" from {torch_index}"
+        return (*pre, "--find-links", torch_index), f" from {torch_index}"
+    if nightly:
+        build = build or table.entries[-1].default_build
+        return (*pre, "--extra-index-url", f"{PYTORCH_INDEX}/nightly/{build}"), " from PyTorch's nightly index"
+    entry = table.find(release.version)
+    if build is None or (release.build is not None and entry is not None and build == entry.default_build):
+        return (), ""
+    return ("--extra-index-url", f"{PYTORCH_INDEX}/{build}"), " from PyTorch's index"
+
+
+def _wheel_in_words(build: str | None, entry: Entry | None) -> str:
+    if build == "cpu":
+        return "CPU wheel"
+    if build is None:
+        return f"default wheel, CUDA {entry.cuda}" if entry else "default wheel"
+    return f"{build} wheel"
+
+
+def _remarks(
+    release: Release, entry: Entry | None, machine: Machine, build: str | None, *, on_gpu: bool,
+) -> Iterable[str]:  # fmt: skip
+    if on_gpu:
+        yield f"GPU {', '.join(sorted(set(machine.gpus))) or 'of unknown name'}, driver {machine.driver}: new enough"
+    elif machine.has_gpu:
+        yield "the GPU is not used: the cases run on the CPU model"
+    else:
+        yield "no NVIDIA GPU: the cases run on the CPU model"
+    if entry is None:
+        yield "a nightly: no table says what it needs"
+    elif release.build is not None and build not in (*entry.builds, entry.default_build):
+        yield f"the table knows no {build} build of {release.version}; it may be there all the same"
+
+
+def _numpy(release: Release) -> str:
+    return "numpy" if release.key[0] >= _NUMPY_2 else "numpy<2"
+
+
+def _candidates(version: tuple[int, int]) -> Iterable[Path]:
+    name = f"python{version[0]}.{version[1]}"
+    for folder in os.get_exec_path():
+        yield Path(folder) / name
+    # pyenv puts only the chosen version on the path.
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    yield from sorted(pyenv.glob(f"{version[0]}.{version[1]}.*/bin/{name}"), reverse=True)
+
+
+def _is_python(path: Path, version: tuple[int, int]) -> bool:
+    """True where `path` starts and says it is CPython of this version: a shim may be there with nothing behind it."""
+    if not os.access(path, os.X_OK):
+        return False
+    ask = "import sys; print(sys.implementation.name, *sys.version_info[:2])"
+    try:
+        answer = subprocess.run(
+            [str(path), "-c", ask], capture_output=True, text=True, timeout=_ASK_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return answer.stdout.split() == ["cpython", str(version[0]), str(version[1])]
+
+
+def _versions(versions: Iterable[Sequence[int]]) -> str:
+    return ", ".join(".".join(map(str, version)) for version in versions)
+
+
+def _gigabytes(megabytes: float) -> str:
+    return f"{megabytes / 1000:.1f} GB"
