@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from replaydrift import releases
 from replaydrift.changes import Change
 from replaydrift.errors import ReplaydriftError
 from replaydrift.verdicts import settled
@@ -91,6 +92,7 @@ def explaining(
     case (an error reworded in one release, gone in the next): each explains its part.
     """
     own = [entry for entry in entries if entry.case == change.case and entry.speaks_of(machine) and within(entry.start, entry.end)]
+    own.sort(key=lambda entry: releases.order(entry.start))
     at, goal, path = state(change, "before"), state(change, "after"), []
     for entry in own:
         same_outcome = entry.before == entry.after
