@@ -1,54 +1,29 @@
-"""What to install for a release on this machine, said in plain words before anything is installed.
+"""What to install for a release on this host, said in plain words before anything is installed.
 
-Two steps: `look` gathers the facts of the machine, `plan` decides on them and is pure. Standard library only: noxfile.py
+Two steps: `look` gathers the facts of the host, `plan` decides on them and is pure. Standard library only: noxfile.py
 uses this before anything is installed.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import platform
 import re
-import shutil
 import subprocess
-import sys
-import threading
 import urllib.parse
-import urllib.request
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from replaydrift.errors import ReleaseError
+from replaydrift.host import PYTHONS, Host
 from replaydrift.releases import Entry, Release, Table
 
 PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
-# The Pythons this package runs on; a release may have wheels for others.
-PYTHONS: Final = ((3, 10), (3, 11), (3, 12), (3, 13))
 # An environment weighs this many times its download: measured between 1.83 (2.11.0) and 1.92 (2.15.0).
 KEPT_PER_DOWNLOAD: Final = 1.9
-_ASK_SECONDS: Final = 10
 # torch before 2.3 was built against NumPy 1 and warns at each import beside NumPy 2.
 _NUMPY_2: Final = (2, 3, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What matters for an installation: GPUs by name, driver, interpreters by (major, minor), free disk in megabytes."""
-
-    gpus: tuple[str, ...] = ()
-    driver: str | None = None
-    pythons: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    own: tuple[int, int] = (sys.version_info[0], sys.version_info[1])
-    free_mb: int = 0
-    architecture: str = "x86_64"
-
-    @property
-    def has_gpu(self) -> bool:
-        """True where an NVIDIA driver is loaded; CUDA wheels are worth their size only then."""
-        return self.driver is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,42 +61,42 @@ class Plan:
 
 def plan(
     release: Release,
-    machine: Machine,
+    host: Host,
     table: Table,
     *,
     needs_gpu: bool | None = None,
     torch_index: str | None = None,
     pytorch_answers: bool = False,
 ) -> Plan:
-    """How to install `release` on `machine`; ReleaseError with the reason where it cannot be.
+    """How to install `release` on `host`; ReleaseError with the reason where it cannot be.
 
     `needs_gpu` is False where only the CPU model will run; by default a wheel for the GPU is taken where there is one.
     `torch_index` is a person's own index (URL) or folder of wheels. `pytorch_answers` says that PyTorch's index can be
     reached: then a machine without a GPU takes the CPU wheel from there.
     """
     entry = table.find(release.version)
-    on_gpu = machine.has_gpu if needs_gpu is None else needs_gpu and machine.has_gpu
+    on_gpu = host.has_gpu if needs_gpu is None else needs_gpu and host.has_gpu
     build = release.build or ("cpu" if not on_gpu and pytorch_answers and torch_index is None else None)
-    version, python = _interpreter(release, entry, machine)
-    _check_driver(release, build, entry, machine, table, on_gpu=on_gpu)
+    version, python = _interpreter(release, entry, host)
+    _check_driver(release, build, entry, host, table, on_gpu=on_gpu)
     download, kept, exact = _sizes(build, entry, table)
-    _check_disk(release, download, kept, machine)
+    _check_disk(release, download, kept, host)
     options, origin = _origin(release, build, torch_index, table)
     return Plan(
         release=release,
         python=python,
         python_version=version,
-        requirements=(f"torch=={release}", _numpy(release), "asv_runner"),
+        requirements=(_torch(release, entry), _numpy(release), "asv_runner"),
         options=options,
         wheel=_wheel_in_words(build, entry) + origin,
         download_mb=download,
         kept_mb=kept,
         exact=exact,
-        remarks=tuple(_remarks(release, entry, machine, build, on_gpu=on_gpu)),
+        remarks=tuple(_remarks(release, entry, host, build, on_gpu=on_gpu)),
     )
 
 
-def with_wheel(planned: Plan, url: str, table: Table, size: int | None = None) -> Plan:
+def with_wheel(planned: Plan, url: str, size: int | None, table: Table) -> Plan:
     """The same plan, corrected by what the installer says it will take: a CPU wheel or a file that is here already.
 
     `url` is the wheel's place; `size` its bytes where it is a file on this machine.
@@ -172,107 +147,41 @@ def taken_by_pip(planned: Plan, python: str, seconds: float = 120) -> tuple[str,
     return url, Path(urllib.parse.unquote(parts.path)).stat().st_size if parts.scheme == "file" else None
 
 
-def look(root: Path) -> Machine:
-    """The facts of this machine; disk space is that of `root`, where environments will be."""
-    gpus, driver = find_gpus()
-    return Machine(
-        gpus=gpus,
-        driver=driver,
-        pythons=find_pythons(),
-        free_mb=shutil.disk_usage(root).free // 1_000_000,
-        architecture=platform.machine(),
-    )
-
-
-def find_gpus() -> tuple[tuple[str, ...], str | None]:
-    """Names of the NVIDIA GPUs and the driver's version; nothing and None where there is no driver."""
-    rows = ask_nvidia_smi("--query-gpu=name,driver_version")
-    if rows:
-        return tuple(row[0] for row in rows), rows[0][1]
-    # In a container nvidia-smi may be missing while the driver is loaded all the same.
-    try:
-        found = re.search(r"Kernel Module.*?(\d+(?:\.\d+)+)", Path("/proc/driver/nvidia/version").read_text(encoding="utf-8"))
-    except OSError:
-        return (), None
-    return (), found[1] if found else None
-
-
-def ask_nvidia_smi(query: str) -> list[list[str]]:
-    """The rows that nvidia-smi prints for a query, split into fields; nothing where it is missing or fails."""
-    try:
-        answer = subprocess.run(
-            ["nvidia-smi", query, "--format=csv,noheader,nounits"],
-            capture_output=True, text=True, timeout=_ASK_SECONDS, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    if answer.returncode != 0:
-        return []
-    return [[part.strip() for part in line.split(",")] for line in answer.stdout.splitlines() if line.strip()]
-
-
-def find_pythons() -> dict[tuple[int, int], str]:
-    """The interpreters of this machine by version, the one that runs this first; each was started and answered."""
-    found = {(sys.version_info[0], sys.version_info[1]): sys.executable}
-    for version in PYTHONS:
-        for path in _candidates(version):
-            if version not in found and _is_python(path, version):
-                found[version] = str(path)
-    return {version: found[version] for version in sorted(found)}
-
-
-def answers(url: str, seconds: float = 3) -> bool:
-    """True where `url` answers within `seconds`; a thread, since looking up a name cannot be given a time limit."""
-    good: list[bool] = []
-
-    def ask() -> None:
-        try:
-            with urllib.request.urlopen(url, timeout=seconds) as response:  # noqa: S310 - https, and ours or a person's
-                good.append(response.status == 200)
-        except (OSError, ValueError):
-            good.append(False)
-
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return bool(good) and good[0]
-
-
 def newer_or_same(version: str, lowest: str) -> bool:
     """True where a driver of this version is at least `lowest`, compared number by number."""
     found, needed = (tuple(int(part) for part in re.findall(r"\d+", text)) for text in (version, lowest))
     return found[: len(needed)] >= needed
 
 
-def _interpreter(release: Release, entry: Entry | None, machine: Machine) -> tuple[tuple[int, int], str]:
+def _interpreter(release: Release, entry: Entry | None, host: Host) -> tuple[tuple[int, int], str]:
     """The interpreter to take: the one that runs nox where the release has wheels for it, else the newest that will do."""
     wanted = [version for version in PYTHONS if entry is None or version in entry.pythons]
-    if machine.own in wanted and machine.own in machine.pythons:
-        return machine.own, machine.pythons[machine.own]
+    if host.own in wanted and host.own in host.pythons:
+        return host.own, host.pythons[host.own]
     for version in reversed(wanted):
-        if version in machine.pythons:
-            return version, machine.pythons[version]
+        if version in host.pythons:
+            return version, host.pythons[version]
     raise ReleaseError(
         f"{release} cannot be installed: it has wheels for Python {_versions(wanted)}, "
-        f"this machine has {_versions(machine.pythons) or 'none of 3.10 to 3.13'}; install one of them, then run again",
+        f"this machine has {_versions(host.pythons) or 'none of 3.10 to 3.13'}; install one of them, then run again",
     )
 
 
 def _check_driver(
-    release: Release, build: str | None, entry: Entry | None, machine: Machine, table: Table, *, on_gpu: bool,
+    release: Release, build: str | None, entry: Entry | None, host: Host, table: Table, *, on_gpu: bool,
 ) -> None:  # fmt: skip
     """ReleaseError where this machine's driver is too old for the wheel's CUDA, with the builds that it would run."""
     lowest = lowest_driver(build, entry, table)
-    if not on_gpu or machine.driver is None or lowest is None or newer_or_same(machine.driver, lowest):
+    if not on_gpu or host.driver is None or lowest is None or newer_or_same(host.driver, lowest):
         return
     others = [
         f"{release.version}+{other}"
         for other in (entry.builds if entry else ())
-        if other.startswith("cu") and newer_or_same(machine.driver, lowest_driver(other, entry, table) or "9999")
+        if other.startswith("cu") and newer_or_same(host.driver, lowest_driver(other, entry, table) or "9999")
     ]
     way_out = f"take another build: {', '.join(others)}" if others else "upgrade the driver"
     raise ReleaseError(
-        f"{release} cannot run here: its CUDA needs driver {lowest} or newer, this machine has {machine.driver}; "
+        f"{release} cannot run here: its CUDA needs driver {lowest} or newer, this machine has {host.driver}; "
         f"{way_out}, or run the CPU model with --engine model",
     )
 
@@ -296,13 +205,13 @@ def _sizes(build: str | None, entry: Entry | None, table: Table) -> tuple[int | 
     return entry.download_mb, kept, entry.kept_mb is not None and build in (None, entry.default_build)
 
 
-def _check_disk(release: Release, download: int | None, kept: int | None, machine: Machine) -> None:
+def _check_disk(release: Release, download: int | None, kept: int | None, host: Host) -> None:
     """ReleaseError where the wheels and what is unpacked from them do not fit; both lie on the disk for a while."""
-    if download is None or kept is None or download + kept <= machine.free_mb:
+    if download is None or kept is None or download + kept <= host.free_mb:
         return
     raise ReleaseError(
         f"{release} cannot be installed: it takes {_gigabytes(download + kept)} of disk while it is installed, "
-        f"{_gigabytes(machine.free_mb)} are free; make room (nox -s clean), then run again",
+        f"{_gigabytes(host.free_mb)} are free; make room (nox -s clean), then run again",
     )
 
 
@@ -332,11 +241,11 @@ def _wheel_in_words(build: str | None, entry: Entry | None) -> str:
 
 
 def _remarks(
-    release: Release, entry: Entry | None, machine: Machine, build: str | None, *, on_gpu: bool,
+    release: Release, entry: Entry | None, host: Host, build: str | None, *, on_gpu: bool,
 ) -> Iterable[str]:  # fmt: skip
     if on_gpu:
-        yield f"GPU {', '.join(sorted(set(machine.gpus))) or 'of unknown name'}, driver {machine.driver}: new enough"
-    elif machine.has_gpu:
+        yield f"GPU {', '.join(sorted(set(host.gpus))) or 'of unknown name'}, driver {host.driver}: new enough"
+    elif host.has_gpu:
         yield "the GPU is not used: the cases run on the CPU model"
     else:
         yield "no NVIDIA GPU: the cases run on the CPU model"
@@ -346,31 +255,14 @@ def _remarks(
         yield f"the table knows no {build} build of {release.version}; it may be there all the same"
 
 
+def _torch(release: Release, entry: Entry | None) -> str:
+    """The requirement for torch. The package index names its default wheels without their build."""
+    default = entry is not None and release.build == entry.default_build
+    return f"torch=={release.version if default else release}"
+
+
 def _numpy(release: Release) -> str:
     return "numpy" if release.key[0] >= _NUMPY_2 else "numpy<2"
-
-
-def _candidates(version: tuple[int, int]) -> Iterable[Path]:
-    name = f"python{version[0]}.{version[1]}"
-    for folder in os.get_exec_path():
-        yield Path(folder) / name
-    # pyenv puts only the chosen version on the path.
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    yield from sorted(pyenv.glob(f"{version[0]}.{version[1]}.*/bin/{name}"), reverse=True)
-
-
-def _is_python(path: Path, version: tuple[int, int]) -> bool:
-    """True where `path` starts and says it is CPython of this version: a shim may be there with nothing behind it."""
-    if not os.access(path, os.X_OK):
-        return False
-    ask = "import sys; print(sys.implementation.name, *sys.version_info[:2])"
-    try:
-        answer = subprocess.run(
-            [str(path), "-c", ask], capture_output=True, text=True, timeout=_ASK_SECONDS, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return answer.stdout.split() == ["cpython", str(version[0]), str(version[1])]
 
 
 def _versions(versions: Iterable[Sequence[int]]) -> str:

@@ -1,0 +1,278 @@
+"""The everyday entrance: environments of torch releases, the cases run in them, the report, and the project's own checks.
+
+`nox -l` lists the sessions. The first line of each says what it gives you; what follows `--` goes to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nox
+from nox.command import CommandFailed
+
+if not sys.platform.startswith("linux") or not (3, 10) <= sys.version_info[:2] <= (3, 13):
+    sys.exit(
+        f"error: found Python {sys.version_info[0]}.{sys.version_info[1]} on {sys.platform!r}, expected Python 3.10 to 3.13 "
+        "on Linux: install nox with one of those, for example python3.12 -m pip install nox",
+    )
+sys.path.insert(0, str(Path(__file__).resolve().parent / "src"))
+
+from replaydrift import environments, host, installing
+from replaydrift.errors import ReleaseError, ReplaydriftError
+from replaydrift.releases import Release, read_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from replaydrift.environments import Environment
+
+nox.needs_version = ">=2024.10.9"
+nox.options.sessions = ["tests", "lint", "typing"]
+nox.options.default_venv_backend = "none"
+
+PROJECT = Path(__file__).resolve().parent
+TABLE = read_table(PROJECT / "torch-releases.toml")
+# The tests want a torch that works without a GPU, any one will do; this is the smallest default release.
+TESTED_WITH = "2.13.0"
+RUFF, MYPY = "ruff==0.17.6", "mypy==2.4.1"
+# What became of each release in this run of nox, for the summary at its end.
+BECAME: dict[str, str] = {}
+
+
+def listed_releases() -> list[str]:
+    """Every version of the table, and what this command line names besides: other builds, nightlies."""
+    named = re.findall(r"(?:--release[ =]|release\(torch=')([^\s']+)", " ".join(sys.argv[1:]))
+    try:
+        return list(dict.fromkeys([*(entry.version for entry in TABLE.entries), *(str(TABLE.known(text)) for text in named)]))
+    except ReleaseError as error:
+        sys.exit(f"error: {error}")
+
+
+@nox.session
+def matrix(session: nox.Session) -> None:
+    """Run the cases on the default releases, or those of `-- --release 2.14.1 --release 2.15.0`, then publish."""
+    options = read_options(session.posargs)
+    for name in options.release or TABLE.defaults:
+        session.notify(f"release(torch='{TABLE.known(name)}')", options.to_pass_on)
+    session.notify("publish", options.to_publish)
+
+
+@nox.session
+@nox.parametrize("torch", listed_releases())
+def release(session: nox.Session, torch: str) -> None:
+    """Run the cases on one release, such as `nox -s "release(torch='2.15.0')"`, then publish."""
+    options = read_options(session.posargs)
+    BECAME[torch] = "did not get as far as an environment"
+    driver = make(session, "driver", "-e", ".[driver]")
+    try:
+        made = make_torch(session, torch, options)
+    except ReplaydriftError as error:
+        BECAME[torch] = str(error)
+        session.error(str(error))
+    BECAME[torch] = f"the sweep on {made.torch} did not finish: see above, then run the same command again"
+    session.run(
+        driver, "-m", "replaydrift", "run", "--python", made.python, "--release", torch, *options.to_run,
+        external=True,
+    )  # fmt: skip
+    BECAME[torch] = f"done: {made.torch}"
+    session.notify("publish", options.to_publish)
+
+
+@nox.session
+def publish(session: nox.Session) -> None:
+    """Write the report and asv's site from the store, and say what became of the releases run before."""
+    driver = make(session, "driver", "-e", ".[driver]")
+    try:
+        session.run(driver, "-m", "replaydrift", "publish", *session.posargs, external=True)
+    finally:
+        for name, became in BECAME.items():
+            (session.log if became.startswith("done") else session.warn)(f"{name}: {became}")
+        failed = sum(not became.startswith("done") for became in BECAME.values())
+        if BECAME:
+            session.log(f"{len(BECAME) - failed} of {len(BECAME)} releases done")
+
+
+@nox.session
+def check(session: nox.Session) -> None:
+    """May I upgrade? The changes between two stored releases: `nox -s check -- 2.13.0 2.14.1 --machine h200`."""
+    driver = make(session, "driver", "-e", ".[driver]")
+    session.run(driver, "-m", "replaydrift", "check", *session.posargs, external=True)
+
+
+@nox.session
+def compare(session: nox.Session) -> None:
+    """Set two stores side by side: `nox -s compare -- --results mine --results results`."""
+    driver = make(session, "driver", "-e", ".[driver]")
+    session.run(driver, "-m", "replaydrift", "compare", *session.posargs, external=True)
+
+
+@nox.session
+def clean(session: nox.Session) -> None:
+    """Remove the environments, all or those named (`-- torch-2.14.1`), and say how much that frees."""
+    there = environments.existing(folder_of(session))
+    unknown = set(session.posargs) - {made.name for made in there}
+    if unknown:
+        session.error(f"no environment {sorted(unknown)}: there are {[made.name for made in there] or 'none'}")
+    freed = 0
+    for made in there:
+        if not session.posargs or made.name in session.posargs:
+            weight = made.remove()
+            freed += weight
+            session.log(f"removed {made.name}: {weight / 1e9:.2f} GB")
+    session.log(f"freed {freed / 1e9:.2f} GB; results and reports are untouched")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run pytest beside a torch that needs no GPU; `-- --no-torch` leaves torch out, the rest goes to pytest."""
+    posargs = [word for word in session.posargs if word != "--no-torch"]
+    if len(posargs) < len(session.posargs):
+        python = make(session, "tests-no-torch", "-e", ".[driver,test]")
+    else:
+        planned = plan_for(session, Release(TESTED_WITH), read_options(["--engine", "model"]), own_python=True)
+        python = make(session, "tests", *planned.options, "-e", ".[driver,test]", *planned.requirements)
+    session.run(python, "-m", "pytest", *posargs, external=True)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Hold the code against the rules of ruff in pyproject.toml."""
+    python = make(session, "lint", RUFF)
+    session.run(python, "-m", "ruff", "check", *(session.posargs or ["."]), external=True)
+
+
+@nox.session
+def typing(session: nox.Session) -> None:
+    """Check the types of the package and of this file with mypy."""
+    python = make(session, "typing", "-e", ".[driver,test]", MYPY, "nox")
+    session.run(python, "-m", "mypy", *session.posargs, external=True)
+    session.run(python, "-m", "mypy", "noxfile.py", external=True)
+
+
+class Options(argparse.Namespace):
+    """What follows `--`: what the sessions read themselves, and in `others` what goes on to `replaydrift run`."""
+
+    release: list[str]
+    torch_index: str | None
+    results: str | None
+    engine: str
+    uv: bool
+    fresh: bool
+    others: list[str]
+
+    @property
+    def to_run(self) -> list[str]:
+        """The options of `replaydrift run`; a sweep that was interrupted goes on unless `--fresh` is asked for."""
+        own = ["--engine", self.engine, "--fresh" if self.fresh else "--resume"]
+        return [*own, *self.to_publish, *self.others]
+
+    @property
+    def to_publish(self) -> list[str]:
+        """The options of `replaydrift publish`."""
+        return ["--results", self.results] if self.results else []
+
+    @property
+    def to_pass_on(self) -> list[str]:
+        """The options of one release's session: all but the releases."""
+        index = ["--torch-index", self.torch_index] if self.torch_index else []
+        flags = ["--uv"] * self.uv + ["--fresh"] * self.fresh
+        return [*index, *flags, "--engine", self.engine, *self.to_publish, *self.others]
+
+
+def read_options(words: Sequence[str]) -> Options:
+    """The words that follow `--` as options."""
+    parser = argparse.ArgumentParser(prog="nox -s matrix --", add_help=False, allow_abbrev=False)
+    parser.add_argument("--release", action="append", default=[])
+    parser.add_argument("--torch-index")
+    parser.add_argument("--results")
+    parser.add_argument("--engine", default="auto", choices=["auto", "cuda", "model"])
+    parser.add_argument("--uv", action="store_true")
+    parser.add_argument("--fresh", action="store_true")
+    parser.add_argument("--resume", action="store_true")
+    options, others = parser.parse_known_args(list(words), namespace=Options())
+    options.others = others
+    return options
+
+
+def folder_of(session: nox.Session) -> Path:
+    """The folder of the environments: `.nox`, or what `nox --envdir` says, which nox tells only by way of its cache."""
+    return Path(session.cache_dir).parent
+
+
+def make(session: nox.Session, name: str, *words: str) -> Path:
+    """The interpreter of the environment `name`, in which `pip install <words>` was done; made only where it is not yet."""
+    project = hashlib.sha256((PROJECT / "pyproject.toml").read_bytes()).hexdigest()
+    recipe = {"install": list(words), "project": project, "python": sys.version.split()[0]}
+    made = environments.open_environment(folder_of(session), name)
+    if not made.is_made_from(recipe):
+        session.log(f"makes the environment {made.folder}")
+        begin(session, made, sys.executable)
+        session.run(made.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *words, external=True)
+        made.finish(recipe)
+    return made.python
+
+
+def make_torch(session: nox.Session, name: str, options: Options) -> Environment:
+    """The environment of a release, made only where it is not yet; ReleaseError where that cannot be done."""
+    wanted = TABLE.known(name)
+    made = environments.of_release(folder_of(session), wanted)
+    recipe = {"release": str(wanted), "torch_index": options.torch_index}
+    lacks_cuda = (made.torch or "").endswith("+cpu") and wanted.build != "cpu" and options.engine != "model"
+    if made.is_made_from(recipe) and not (lacks_cuda and host.find_gpus()[1]):
+        session.log(f"takes torch {made.torch} as it is in {made.folder}")
+        return made
+    planned, uv = plan_for(session, wanted, options), find_uv(session) if options.uv else None
+    begin(session, made, planned.python, uv)
+    if uv is None:
+        url, size = installing.taken_by_pip(planned, str(made.python))
+        planned = installing.with_wheel(planned, url, size, TABLE)
+    for line in planned.lines():
+        session.log(line)
+    try:
+        session.run(*installing.command(planned, str(made.python), uv), external=True)
+        printed = session.run(made.python, "-c", "import torch; print(torch.__version__)", external=True, silent=True)
+    except CommandFailed as error:
+        raise ReleaseError(f"{wanted} cannot be installed: the words of {error.reason or 'pip'} are above") from error
+    found = str(printed).strip().splitlines()[-1]
+    if not wanted.is_met_by(found):
+        raise ReleaseError(f"asked for torch {wanted}, but {found!r} was installed and imported: nothing was run")
+    return made.finish({**recipe, "torch": found})
+
+
+def plan_for(session: nox.Session, wanted: Release, options: Options, *, own_python: bool = False) -> installing.Plan:
+    """How to install a release here; PyTorch's index is asked only where a CPU wheel is wanted and no index is given."""
+    here = host.look(PROJECT)
+    if own_python:
+        here = replace(here, pythons={here.own: sys.executable})
+    needs_gpu = options.engine != "model"
+    ask = options.torch_index is None and not (needs_gpu and here.has_gpu)
+    reached = ask and host.answers(f"{installing.PYTORCH_INDEX}/cpu/torch/")
+    if ask and not reached:
+        session.log("PyTorch's own index, which has CPU wheels, does not answer: takes what the package index has")
+    return installing.plan(
+        wanted, here, TABLE, needs_gpu=needs_gpu, torch_index=options.torch_index, pytorch_answers=reached,
+    )  # fmt: skip
+
+
+def begin(session: nox.Session, made: Environment, python: str, uv: str | None = None) -> None:
+    """An empty environment in the place of whatever is there, finished or half made."""
+    if made.folder.exists():
+        made.remove()
+    maker = [uv, "venv", "-q", "--python", python] if uv else [sys.executable, "-m", "virtualenv", "-q", "--python", python]
+    session.run(*maker, made.folder, external=True)
+
+
+def find_uv(session: nox.Session) -> str | None:
+    """The uv that is installed beside nox or on the path; None, with a warning, where there is none: then pip is used."""
+    beside = Path(sys.executable).parent / "uv"
+    uv = str(beside) if beside.is_file() else shutil.which("uv")
+    if uv is None:
+        session.warn("--uv was asked for, but there is no uv (python3 -m pip install uv): uses pip")
+    return uv
