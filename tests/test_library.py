@@ -65,9 +65,17 @@ def test_cases_of_a_file(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("function", "kind"),
-    [("bug", "bug"), ("lr_bug", "bug"), ("bug_pinned", "bug"), ("fix_where", "fix"), ("workaround_top_level", "fix"), ("control", "behaviour"),
-     ("debug", "behaviour"), ("prefix", "behaviour")],
-)  # fmt: skip
+    [
+        ("bug", "bug"),
+        ("lr_bug", "bug"),
+        ("bug_pinned", "bug"),
+        ("fix_where", "fix"),
+        ("workaround_top_level", "fix"),
+        ("control", "behaviour"),
+        ("debug", "behaviour"),
+        ("prefix", "behaviour"),
+    ],
+)
 def test_kind_is_a_word_of_the_name(function: str, kind: str) -> None:
     """A whole word of the name says the kind; a word that only contains it does not."""
     assert kind_of(function) == kind

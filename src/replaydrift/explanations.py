@@ -92,9 +92,8 @@ def explaining(
     case (an error reworded in one release, gone in the next): each explains its part.
     """
     own = [entry for entry in entries if entry.case == change.case and entry.speaks_of(machine) and within(entry.start, entry.end)]
-    own.sort(key=lambda entry: releases.order(entry.start))
     at, goal, path = state(change, "before"), state(change, "after"), []
-    for entry in own:
+    for entry in sorted(own, key=lambda entry: releases.order(entry.start)):
         same_outcome = entry.before == entry.after
         if entry.before == at and (not same_outcome or entry.change == change.change):
             path.append(entry)
