@@ -105,8 +105,8 @@ def kind_of(function: str) -> str:
 
 
 def is_reference(function: str) -> bool:
-    """True for `eager` and every `…_eager`."""
-    return function == "eager" or function.endswith("_eager")
+    """True for `eager` and every `…_eager`, unless its name says that it is a bug: `bug_eager` is a bug of eager code."""
+    return function == "eager" or (function.endswith("_eager") and kind_of(function) != "bug")
 
 
 def reference_of(function: str, references: Iterable[str]) -> str | None:
