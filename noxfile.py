@@ -171,19 +171,23 @@ class Options(argparse.Namespace):
     def to_run(self) -> list[str]:
         """The options of `replaydrift run`; a sweep that was interrupted goes on unless `--fresh` is asked for."""
         own = ["--engine", self.engine, "--fresh" if self.fresh else "--resume"]
-        return [*own, *self.to_publish, *self.others]
+        return [*own, *self._store, *self.others]
 
     @property
     def to_publish(self) -> list[str]:
-        """The options of `replaydrift publish`."""
-        return ["--results", self.results] if self.results else []
+        """The options of `replaydrift publish`; the report of another store goes beside it, not over the committed one."""
+        return [*self._store, "--reports", f"{self.results}/reports"] if self.results else []
 
     @property
     def to_pass_on(self) -> list[str]:
         """The options of one release's session: all but the releases."""
         index = ["--torch-index", self.torch_index] if self.torch_index else []
         flags = ["--uv"] * self.uv + ["--fresh"] * self.fresh
-        return [*index, *flags, "--engine", self.engine, *self.to_publish, *self.others]
+        return [*index, *flags, "--engine", self.engine, *self._store, *self.others]
+
+    @property
+    def _store(self) -> list[str]:
+        return ["--results", self.results] if self.results else []
 
 
 def read_options(words: Sequence[str]) -> Options:

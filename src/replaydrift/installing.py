@@ -20,7 +20,7 @@ from replaydrift.host import PYTHONS, Host
 from replaydrift.releases import Entry, Release, Table
 
 PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
-# An environment weighs this many times its download: measured between 1.83 (2.11.0) and 1.92 (2.15.0).
+# An environment weighs this many times its download: measured between 1.83 (2.11.0) and 1.99 (2.0.1).
 KEPT_PER_DOWNLOAD: Final = 1.9
 # torch before 2.3 was built against NumPy 1 and warns at each import beside NumPy 2.
 _NUMPY_2: Final = (2, 3, 0)

@@ -6,6 +6,7 @@ command line `2.14.1` means its default wheel. Standard library only: noxfile.py
 
 from __future__ import annotations
 
+import bisect
 import datetime as dt
 import re
 import sys
@@ -120,17 +121,12 @@ class Table:
         return release
 
     def _near(self, text: str) -> list[str]:
-        """Three known versions: those of the same minor, else those nearest in order."""
+        """Three known versions round the place where this one would stand; the newest where it has no number."""
         numbers = tuple(int(part) for part in re.findall(r"\d+", text)[:3])
-        if not numbers:
-            return [entry.version for entry in self.entries[-3:]]
-
-        def distance(entry: Entry) -> tuple[int, ...]:
-            own = Release(entry.version).key[0]
-            return tuple(abs(a - b) for a, b in zip(own, (*numbers, 0, 0), strict=False))
-
-        nearest = sorted(self.entries, key=distance)[:3]
-        return sorted((entry.version for entry in nearest), key=order)
+        keys = [Release(entry.version).key[0] for entry in self.entries]
+        place = bisect.bisect_left(keys, (*numbers, 0, 0)[:3]) if numbers else len(keys)
+        start = max(0, min(place - 1, len(keys) - 3))
+        return [entry.version for entry in self.entries[start : start + 3]]
 
 
 def read_table(path: Path | None = None) -> Table:
