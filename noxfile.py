@@ -134,10 +134,10 @@ def tests(session: nox.Session) -> None:
     """Run pytest beside a torch that needs no GPU; `-- --no-torch` leaves torch out, the rest goes to pytest."""
     posargs = [word for word in session.posargs if word != "--no-torch"]
     if len(posargs) < len(session.posargs):
-        python = make(session, "tests-no-torch", "-e", ".[driver,test]")
+        python = make(session, "tests-no-torch", "-e", ".[driver,test]", "nox")
     else:
         planned = plan_for(session, Release(TESTED_WITH), read_options(["--engine", "model"]), own_python=True)
-        python = make(session, "tests", *planned.options, "-e", ".[driver,test]", *planned.requirements)
+        python = make(session, "tests", *planned.options, "-e", ".[driver,test]", "nox", *planned.requirements)
     session.run(python, "-m", "pytest", *posargs, external=True)
 
 

@@ -99,7 +99,7 @@ def test_what_cannot_be_removed_is_named(root):
 
 
 def test_a_torch_is_found_by_what_it_prints(root):
-    """asv knows a release by its version: the environment asked for by version alone comes before one of another build."""
+    """A release is known to asv by its version: the environment asked for by version alone comes before one of another build."""
     begun(root, "torch-2.14.1+cu126").finish({"torch": "2.14.1+cu126"})
     begun(root, "torch-2.14.1").finish({"torch": "2.14.1+cu130"})
     begun(root, "torch-2.15.0")
@@ -110,9 +110,9 @@ def test_a_torch_is_found_by_what_it_prints(root):
 
 
 def test_only_environments_are_listed(root):
-    """nox keeps other folders there; those are no environments."""
+    """Other folders that nox keeps there are no environments."""
     begun(root, "driver")
     (root / ".cache").mkdir()
 
-    assert ["driver"] == [made.name for made in environments.existing(root)]
+    assert [made.name for made in environments.existing(root)] == ["driver"]
     assert environments.existing(root / "none") == ()

@@ -29,7 +29,7 @@ def test_gpus_and_driver_are_what_nvidia_smi_says(on_path):
     """Each line of nvidia-smi is a GPU; the driver is one for all."""
     on_path("nvidia-smi", "print('NVIDIA H200, 580.65.06\\nNVIDIA H200, 580.65.06')")
 
-    assert (("NVIDIA H200", "NVIDIA H200"), "580.65.06") == host.find_gpus()
+    assert host.find_gpus() == (("NVIDIA H200", "NVIDIA H200"), "580.65.06")
 
 
 @pytest.mark.parametrize("text", ["raise SystemExit(9)", "print()"])

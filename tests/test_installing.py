@@ -63,7 +63,10 @@ def test_a_gpu_that_is_not_needed_changes_nothing():
 
 @pytest.mark.parametrize(
     ("index", "options"),
-    [("https://wheels.example/simple", ("--extra-index-url", "https://wheels.example/simple")), ("/mnt/wheels", ("--find-links", "/mnt/wheels"))],
+    [
+        ("https://wheels.example/simple", ("--extra-index-url", "https://wheels.example/simple")),
+        ("/mnt/wheels", ("--find-links", "/mnt/wheels")),
+    ],
 )
 def test_an_index_of_ones_own_comes_first(index, options):
     """--torch-index names an index or a folder of wheels, and then PyTorch's is not used."""
@@ -145,7 +148,7 @@ def test_an_unmeasured_size_is_an_estimate_and_said_to_be():
 
 
 def test_old_releases_get_the_numpy_they_were_built_with():
-    """torch before 2.3 was built against NumPy 1."""
+    """A torch before 2.3 was built against NumPy 1."""
     assert "numpy<2" in planned("2.2.2").requirements
     assert "numpy" in planned("2.3.0").requirements
 
@@ -168,7 +171,7 @@ def test_the_default_wheel_leaves_the_plan_as_it_is():
 
 
 def test_pip_and_uv_are_asked_in_their_own_words():
-    """uv names pre-releases otherwise and has to be told to look into all indexes; neither keeps a cache."""
+    """In uv pre-releases have another name and all indexes must be asked for; neither of the two keeps a cache."""
     made = planned("2.16.0.dev20261101", pytorch_answers=True)
     pip, uv = installing.command(made, "env/bin/python"), installing.command(made, "env/bin/python", "/usr/bin/uv")
 
@@ -188,7 +191,7 @@ def _pip(tmp_path, text):
 
 
 def test_pip_is_asked_what_it_would_take(tmp_path):
-    """pip's report names the wheel; one on this machine comes with its size."""
+    """The report of pip names the wheel; one on this machine comes with its size."""
     wheel = tmp_path / "torch-2.13.0+cpu-cp311.whl"
     wheel.write_bytes(b"x" * 1000)
     url = wheel.as_uri()
@@ -213,7 +216,14 @@ def test_a_pip_that_hangs_is_given_up(tmp_path):
 
 @pytest.mark.parametrize(
     ("version", "lowest", "enough"),
-    [("580.65.06", "580", True), ("580", "580", True), ("579.99", "580", False), ("1000.1", "580", True), ("525.60.13", "525.60.13", True), ("525.60.11", "525.60.13", False)],
+    [
+        ("580.65.06", "580", True),
+        ("580", "580", True),
+        ("579.99", "580", False),
+        ("1000.1", "580", True),
+        ("525.60.13", "525.60.13", True),
+        ("525.60.11", "525.60.13", False),
+    ],
 )
 def test_drivers_are_compared_by_number(version, lowest, enough):
     """Drivers are compared number by number, not as text."""

@@ -77,7 +77,7 @@ def test_environments_are_weighed(says, tmp_path, monkeypatch):
 
     assert "torch-2.14.1  2.14.1+cu130" in text
     assert "torch-2.15.0  not finished" in text
-    assert [2, 2] == [one["megabytes"] for one in facts["environments"]]
+    assert [one["megabytes"] for one in facts["environments"]] == [2, 2]
 
 
 def test_the_real_machine_is_examined():
