@@ -31,7 +31,7 @@ def test_a_gpu_takes_the_default_wheel_from_the_usual_index():
 
     assert made.requirements == ("torch==2.14.1", "numpy", "asv_runner")
     assert made.options == ()
-    assert (made.download_mb, made.kept_mb, made.exact) == (3016, 5800, True)
+    assert (made.download_mb, made.kept_mb, made.for_gpu) == (3016, 5800, True)
     assert made.lines()[0] == "torch 2.14.1: default wheel, CUDA 13.0, 3.0 GB to download, 5.8 GB to keep"
     assert "GPU NVIDIA H200, driver 580.65.06: new enough" in made.lines()[-1]
 
@@ -74,6 +74,7 @@ def test_an_index_of_ones_own_comes_first(index, options):
 
     assert made.options == options
     assert index in made.wheel
+    assert made.size == "up to 3.0 GB to download, up to 5.8 GB to keep"
 
 
 def test_another_build_comes_from_pytorchs_index():
@@ -163,6 +164,14 @@ def test_the_wheel_that_pip_takes_corrects_the_plan():
     assert made.lines()[-1].strip() == "wheel torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
 
 
+def test_a_cpu_wheel_is_passed_over_where_there_is_a_gpu():
+    """A CPU wheel in a folder that pip knows outranks the default wheel; a GPU needs that one, so it is asked for exactly."""
+    made = with_wheel(planned("2.13.0", SERVER), "file:///wheels/torch-2.13.0%2Bcpu-cp311.whl", 191_794_682, TABLE)
+
+    assert made.requirements[0] == "torch===2.13.0"
+    assert made.lines()[-1].strip() == "passes over torch-2.13.0+cpu-cp311.whl: it has no CUDA"
+
+
 def test_the_default_wheel_leaves_the_plan_as_it_is():
     """Where pip takes the default wheel, its sizes stay."""
     made = with_wheel(planned("2.14.1", SERVER), "https://files.example/torch-2.14.1-cp311-cp311-manylinux_2_28_x86_64.whl", None, TABLE)
@@ -200,11 +209,19 @@ def test_pip_is_asked_what_it_would_take(tmp_path):
     assert (url, 1000) == installing.taken_by_pip(planned("2.13.0"), python)
 
 
-def test_pip_s_own_words_say_why_there_is_no_wheel(tmp_path):
-    """Where pip finds nothing its last error is the reason given."""
-    python = _pip(tmp_path, "echo 'ERROR: No matching distribution found for torch==2.13.0' >&2; exit 1")
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["ERROR: Could not find it", "ERROR: No matching distribution found for torch==2.13.0"], "'No matching distribution found"),
+        (["    The user requested (constraint) torch<=2.12", "ERROR: ResolutionImpossible"], r"'The user requested \(constraint\)"),
+        ([], "'nothing'"),
+    ],
+)
+def test_pip_s_own_words_say_why_there_is_no_wheel(tmp_path, words, reason):
+    """Where pip finds nothing, its last error or the constraint in the way is the reason given."""
+    python = _pip(tmp_path, "\n".join([*(f"echo '{line}' >&2" for line in words), "exit 1"]))
 
-    with pytest.raises(ReleaseError, match=r"2\.13\.0 cannot be installed: pip says 'No matching distribution found"):
+    with pytest.raises(ReleaseError, match=rf"2\.13\.0 cannot be installed: pip says {reason}"):
         installing.taken_by_pip(planned("2.13.0"), python)
 
 

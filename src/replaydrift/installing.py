@@ -38,16 +38,17 @@ class Plan:
     wheel: str = "default wheel"
     download_mb: int | None = None
     kept_mb: int | None = None
-    exact: bool = False
+    measured: str = ""
+    for_gpu: bool = False
     remarks: tuple[str, ...] = ()
 
     @property
     def size(self) -> str:
-        """Download and disk use in words; 'about' where they were not measured for this very wheel."""
+        """Download and disk use in words, with 'about' or 'up to' where they were not measured for this very wheel."""
         if self.download_mb is None or self.kept_mb is None:
             return "size unknown"
-        about = "" if self.exact else "about "
-        return f"{about}{_gigabytes(self.download_mb)} to download, {about}{_gigabytes(self.kept_mb)} to keep"
+        download, kept = (f"{self.measured}{_gigabytes(size)}" for size in (self.download_mb, self.kept_mb))
+        return f"{download} to download, {kept} to keep"
 
     def lines(self) -> list[str]:
         """The plan for a person, a line a fact."""
@@ -79,7 +80,7 @@ def plan(
     build = release.build or ("cpu" if not on_gpu and pytorch_answers and torch_index is None else None)
     version, python = _interpreter(release, entry, host)
     _check_driver(release, build, entry, host, table, on_gpu=on_gpu)
-    download, kept, exact = _sizes(build, entry, table)
+    download, kept, measured = _sizes(build, entry, table)
     _check_disk(release, download, kept, host)
     options, origin = _origin(release, build, torch_index, table)
     return Plan(
@@ -91,7 +92,8 @@ def plan(
         wheel=_wheel_in_words(build, entry) + origin,
         download_mb=download,
         kept_mb=kept,
-        exact=exact,
+        measured="up to " if torch_index is not None else measured,
+        for_gpu=on_gpu,
         remarks=tuple(_remarks(release, entry, host, build, on_gpu=on_gpu)),
     )
 
@@ -103,10 +105,13 @@ def with_wheel(planned: Plan, url: str, size: int | None, table: Table) -> Plan:
     """
     name = urllib.parse.unquote(url.rsplit("/", 1)[-1])
     build = re.search(r"\+([A-Za-z0-9.]+)-", name)
+    if build and build[1] == "cpu" and planned.for_gpu:
+        # pip prefers 2.13.0+cpu of a folder to 2.13.0 of the index; only `===` leaves it out.
+        exactly = (f"torch==={planned.release.version}", *planned.requirements[1:])
+        return replace(planned, requirements=exactly, remarks=(*planned.remarks, f"passes over {name}: it has no CUDA"))
     if build and build[1] == "cpu":
-        planned = replace(
-            planned, wheel="CPU wheel", download_mb=table.cpu_download_mb, kept_mb=table.cpu_kept_mb, exact=False,
-        )  # fmt: skip
+        sizes = table.cpu_download_mb, table.cpu_kept_mb
+        planned = replace(planned, wheel="CPU wheel", download_mb=sizes[0], kept_mb=sizes[1], measured="about ")
     if size is not None:
         planned = replace(planned, wheel=f"{planned.wheel} from a folder of this machine ({size / 1e6:.0f} MB)")
     return replace(planned, remarks=(*planned.remarks, f"wheel {name}"))
@@ -140,11 +145,18 @@ def taken_by_pip(planned: Plan, python: str, seconds: float = 120) -> tuple[str,
     except subprocess.TimeoutExpired:
         raise ReleaseError(f"{planned.release} cannot be installed: pip gave no answer within {seconds:.0f} s") from None
     if answer.returncode != 0:
-        errors = [line for line in answer.stderr.splitlines() if line.startswith("ERROR")] or ["ERROR: pip gave no reason"]
-        raise ReleaseError(f"{planned.release} cannot be installed: pip says {errors[-1].removeprefix('ERROR: ')!r}")
+        raise ReleaseError(f"{planned.release} cannot be installed: pip says {_reason(answer.stderr)!r}")
     url = str(json.loads(answer.stdout)["install"][0]["download_info"]["url"])
     parts = urllib.parse.urlsplit(url)
     return url, Path(urllib.parse.unquote(parts.path)).stat().st_size if parts.scheme == "file" else None
+
+
+def _reason(words: str) -> str:
+    """What of pip's words says why: its last error, or the constraint that stands in the way."""
+    lines = [line.strip() for line in words.splitlines()]
+    constraints = [line for line in lines if "(constraint)" in line]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return (constraints or errors or ["nothing"])[-1]
 
 
 def newer_or_same(version: str, lowest: str) -> bool:
@@ -195,14 +207,14 @@ def lowest_driver(build: str | None, entry: Entry | None, table: Table) -> str |
     return known.get(major[1]) if major else None
 
 
-def _sizes(build: str | None, entry: Entry | None, table: Table) -> tuple[int | None, int | None, bool]:
-    """Megabytes to download and to keep, and whether they were measured for this very wheel."""
+def _sizes(build: str | None, entry: Entry | None, table: Table) -> tuple[int | None, int | None, str]:
+    """Megabytes to download and to keep, and 'about ' unless they were measured for this very wheel."""
     if build == "cpu":
-        return table.cpu_download_mb, table.cpu_kept_mb, False
+        return table.cpu_download_mb, table.cpu_kept_mb, "about "
     if entry is None or entry.download_mb is None:
-        return None, None, False
+        return None, None, "about "
     kept = entry.kept_mb if entry.kept_mb is not None else round(entry.download_mb * KEPT_PER_DOWNLOAD)
-    return entry.download_mb, kept, entry.kept_mb is not None and build in (None, entry.default_build)
+    return entry.download_mb, kept, "" if entry.kept_mb is not None and build in (None, entry.default_build) else "about "
 
 
 def _check_disk(release: Release, download: int | None, kept: int | None, host: Host) -> None:
