@@ -23,7 +23,7 @@ VERDICTS: Final = (
 
 # A glyph a verdict, so that a matrix reads without colour.
 GLYPHS: Final = {
-    "fails": "✗", "crashes": "☠", "hangs": "⧖", "raises": "!", "reproduced": "●", "loud": "◆", "not reproduced": "○", "holds": "✓",
+    "fails": "✗", "crashes": "☠", "hangs": "∞", "raises": "!", "reproduced": "●", "loud": "◆", "not reproduced": "○", "holds": "✓",
     "flaky": "~", "skipped": "–", "broken": "?", "missing": " ",
 }  # fmt: skip
 
