@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replaydrift.report.html.inputs import Agreed, Cost
+from replaydrift.report.html.inputs import Cost
 from replaydrift.report.html.site import write
 
-__all__ = ["Agreed", "Cost", "write"]
+__all__ = ["Cost", "write"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from markupsafe import Markup
 from replaydrift.report.html.text import visible
 from replaydrift.values import Value, show
 
+_ADDRESS = re.compile(r"\+?0x[0-9a-f]+")  # As a record stores it: counted from the lowest of the attempt, `0x0` for a null pointer.
 _CHAR, _ROW, _PAD = 7.4, 30, 8  # Width of a character of the 12-pixel monospaced face, height of a row, space around text.
 
 
@@ -46,7 +48,7 @@ def _is_drawn(step: str, value: Value) -> bool:
 
 
 def _is_addresses(value: Value) -> bool:
-    return isinstance(value, dict) and bool(value) and all(isinstance(at, int) and not isinstance(at, bool) for at in value.values())
+    return isinstance(value, dict) and bool(value) and all(isinstance(at, str) and _ADDRESS.fullmatch(at) for at in value.values())
 
 
 def _is_order(step: str, value: Value) -> bool:
@@ -64,12 +66,12 @@ def _is_timeline(value: Any) -> bool:
 
 def _pool(snapshots: Sequence[Mapping[str, Any]]) -> Drawing:
     """A row a block, lowest address first; names that share a block are marked. Sizes are not recorded, so none is drawn."""
-    at: dict[int, dict[str, list[int]]] = {}
+    at: dict[str, dict[str, list[int]]] = {}
     for number, snapshot in enumerate(snapshots, 1):
         for name, address in snapshot.items():
             at.setdefault(address, {}).setdefault(str(name), []).append(number)
-    rows = [(address, names, [_occupant(name, when, len(snapshots)) for name, when in names.items()]) for address, names in sorted(at.items())]
-    label_width = _CHAR * max(len(_offset(address)) for address in at) + 2 * _PAD
+    rows = [(address, names, [_occupant(name, when, len(snapshots)) for name, when in names.items()]) for address, names in sorted(at.items(), key=lambda item: int(item[0], 16))]
+    label_width = _CHAR * max(len(address) for address in at) + 2 * _PAD
     shared = any(len(names) > 1 for names in at.values())
     width = label_width + max(sum(_width(label) + 6 for label in labels) for _, _, labels in rows) + 2 * _PAD
     if shared:
@@ -78,7 +80,7 @@ def _pool(snapshots: Sequence[Mapping[str, Any]]) -> Drawing:
     for row, (address, names, labels) in enumerate(rows):
         top = row * _ROW + 2
         _rect(svg, label_width, top, width - label_width - 2, _ROW - 4, "block shared" if len(names) > 1 else "block")
-        _text(svg, label_width - _PAD, top + 17, _offset(address), "offset", anchor="end")
+        _text(svg, label_width - _PAD, top + 17, address, "offset", anchor="end")
         left = label_width + 6
         for label in labels:
             _rect(svg, left, top + 4, _width(label), _ROW - 12, "chip")
@@ -96,10 +98,6 @@ def _pool(snapshots: Sequence[Mapping[str, Any]]) -> Drawing:
 def _occupant(name: str, when: Sequence[int], snapshots: int) -> str:
     """The name, with the numbers of the snapshots in which it was there unless it always was."""
     return name if len(when) == snapshots else f"{name} ({', '.join(str(number) for number in when)})"
-
-
-def _offset(address: int) -> str:
-    return "lowest" if address == 0 else f"{'+' if address > 0 else '-'}{abs(address):#x}"
 
 
 def _orders(orders: Mapping[str, Sequence[str]]) -> Drawing:

@@ -1,4 +1,4 @@
-"""What a report takes beside the overview: measured costs, and how the CPU model agreed with a GPU."""
+"""What a report takes beside the overview and the agreement: measured costs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,3 @@ class Cost:
     metric: str
     samples: tuple[float, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class Agreed:
-    """One case on one version of torch, run by the CPU model and by a GPU: both outcomes, and whether values agree too.
-
-    `rules` are the written rules of the model that its outcome rests on: agreement through them is no evidence.
-    """
-
-    case: str
-    version: str
-    machine: str
-    gpu: str
-    model: str
-    agrees: bool
-    rules: tuple[str, ...] = ()
-    timing: bool = False

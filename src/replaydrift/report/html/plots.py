@@ -14,7 +14,7 @@ from replaydrift.report.html.inputs import Cost
 from replaydrift.report.html.paths import tag
 
 WIDTH, HEIGHT = 420, 150
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 12, 12, 24
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 12, 12, 24
 
 
 def units(metric: str) -> str:
@@ -24,19 +24,22 @@ def units(metric: str) -> str:
 
 def shown(value: float, metric: str) -> str:
     """The number with at most four digits; bytes in KiB or MiB, since nobody reads millions of bytes."""
-    if metric.endswith("bytes"):
-        for size, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
-            if abs(value) >= size:
-                return f"{value / size:.4g} {name}"
-    return f"{value:.4g}"
+    size, name = _scale(value, metric)
+    return f"{value / size:.4g} {name}".strip()
 
 
-def _ticks(base: float, highest: float) -> list[float]:
-    """Three to six round numbers from `base` to `highest` or a little above it."""
-    span = (highest - base) or 1.0
+def _scale(value: float, metric: str) -> tuple[int, str]:
+    """What to divide such a value by, and the name of the unit it is then in."""
+    sizes = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")) if metric.endswith("bytes") else ()
+    return next(((size, name) for size, name in sizes if abs(value) >= size), (1, ""))
+
+
+def _ticks(base: float, highest: float, scale: float) -> list[float]:
+    """Three to six numbers, round in units of `scale`, from `base` to `highest` or a little above it."""
+    span = (highest - base) / scale or 1.0
     unit = 10 ** math.floor(math.log10(span))
     step = next(unit * factor for factor in (0.2, 0.5, 1, 2, 5) if span / (unit * factor) <= 5)
-    return [base + step * number for number in range(math.ceil(span / step - 1e-9) + 1)]
+    return [base + step * scale * number for number in range(math.ceil(span / step - 1e-9) + 1)]
 
 
 def interval(samples: Sequence[float]) -> tuple[float, float, float]:
@@ -49,7 +52,7 @@ def plot(costs: Iterable[Cost]) -> Markup:
     costs = [cost for cost in costs if cost.samples]
     names = sorted({cost.release for cost in costs}, key=releases.order)
     lowest, highest = min(min(cost.samples) for cost in costs), max(max(cost.samples) for cost in costs)
-    base, ticks = min(lowest, 0.0), _ticks(min(lowest, 0.0), highest)
+    base, ticks = min(lowest, 0.0), _ticks(min(lowest, 0.0), highest, _scale(highest, costs[0].metric)[0])
     span = ticks[-1] - base
     step = (WIDTH - _LEFT - _RIGHT) / max(len(names), 1)
 
