@@ -36,7 +36,8 @@ def eager():
     for value in VALUES:
         _set(w, value)
         with torch.amp.autocast("cuda"):
-            yield "replay", x @ w
+            y = x @ w
+        yield "replay", y
 
 
 def bug():
