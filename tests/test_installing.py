@@ -159,7 +159,7 @@ def test_the_wheel_that_pip_takes_corrects_the_plan():
     made = with_wheel(planned("2.13.0"), "file:///wheels/torch-2.13.0%2Bcpu-cp311-cp311-manylinux_2_28_x86_64.whl", 191_794_682, TABLE)
 
     assert made.lines()[0] == (
-        "torch 2.13.0: CPU wheel from a folder of this machine (192 MB), about 0.2 GB to download, about 1.0 GB to keep"
+        "torch 2.13.0: CPU wheel, its file (192 MB) is on this machine, up to 29 MB to download, up to 1.0 GB to keep"
     )
     assert made.lines()[-1].strip() == "wheel torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
 

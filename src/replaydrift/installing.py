@@ -47,7 +47,7 @@ class Plan:
         """Download and disk use in words, with 'about' or 'up to' where they were not measured for this very wheel."""
         if self.download_mb is None or self.kept_mb is None:
             return "size unknown"
-        download, kept = (f"{self.measured}{_gigabytes(size)}" for size in (self.download_mb, self.kept_mb))
+        download, kept = (f"{self.measured}{_size_in_words(size)}" for size in (self.download_mb, self.kept_mb))
         return f"{download} to download, {kept} to keep"
 
     def lines(self) -> list[str]:
@@ -113,7 +113,9 @@ def with_wheel(planned: Plan, url: str, size: int | None, table: Table) -> Plan:
         sizes = table.cpu_download_mb, table.cpu_kept_mb
         planned = replace(planned, wheel="CPU wheel", download_mb=sizes[0], kept_mb=sizes[1], measured="about ")
     if size is not None:
-        planned = replace(planned, wheel=f"{planned.wheel} from a folder of this machine ({size / 1e6:.0f} MB)")
+        rest = None if planned.download_mb is None else max(planned.download_mb - size // 1_000_000, 0)
+        origin = f"{planned.wheel}, its file ({size / 1e6:.0f} MB) is on this machine"
+        planned = replace(planned, wheel=origin, download_mb=rest, measured="up to ")
     return replace(planned, remarks=(*planned.remarks, f"wheel {name}"))
 
 
@@ -222,8 +224,8 @@ def _check_disk(release: Release, download: int | None, kept: int | None, host: 
     if download is None or kept is None or download + kept <= host.free_mb:
         return
     raise ReleaseError(
-        f"{release} cannot be installed: it takes {_gigabytes(download + kept)} of disk while it is installed, "
-        f"{_gigabytes(host.free_mb)} are free; make room (nox -s clean), then run again",
+        f"{release} cannot be installed: it takes {_size_in_words(download + kept)} of disk while it is installed, "
+        f"{_size_in_words(host.free_mb)} are free; make room (nox -s clean), then run again",
     )
 
 
@@ -281,5 +283,5 @@ def _versions(versions: Iterable[Sequence[int]]) -> str:
     return ", ".join(".".join(map(str, version)) for version in versions)
 
 
-def _gigabytes(megabytes: float) -> str:
-    return f"{megabytes / 1000:.1f} GB"
+def _size_in_words(megabytes: float) -> str:
+    return f"{megabytes / 1000:.1f} GB" if megabytes >= 100 else f"{megabytes:.0f} MB"
