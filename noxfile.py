@@ -151,7 +151,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def typing(session: nox.Session) -> None:
     """Check the types of the package and of this file with mypy."""
-    python = make(session, "typing", "-e", ".[driver,test]", MYPY, "nox")
+    python = make(session, "typing", "-e", ".[driver,test]", MYPY, "nox", "types-Pygments")
     session.run(python, "-m", "mypy", *session.posargs, external=True)
     session.run(python, "-m", "mypy", "noxfile.py", external=True)
 
