@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from replaydrift.catalogue import Catalogue, CaseNotes, Claim, GroupNotes
+from replaydrift.catalogue import CaseNotes, Catalogue, Claim, GroupNotes
 from replaydrift.claims import contradicted, speaks_of
 from replaydrift.library import Case
-from replaydrift.report.html import code, costs as cost_facts
+from replaydrift.report.html import code
+from replaydrift.report.html import costs as cost_facts
 from replaydrift.report.html.drawings import Drawing, drawings, leftover
 from replaydrift.report.html.eras import STEP_NAMES, Era, Variant, eras_of
 from replaydrift.report.html.inputs import Cost
@@ -137,7 +138,9 @@ def _held(catalogue: Catalogue, machines: Iterable[MachineOverview], name: str) 
                 record = sweep.cases.get(name)
                 if not speaks_of(claim, release) or summarise(record).verdict in ("missing", "skipped", "broken"):
                     continue
-                found = [difference for difference in contradicted(name, notes, record, release) if difference.claim is claim] if notes else []
+                found = (
+                    [difference for difference in contradicted(name, notes, record, release) if difference.claim is claim] if notes else []
+                )
                 differs += [(release, difference.seen) for difference in found]
                 fits += [] if found else [release]
             if fits or differs:

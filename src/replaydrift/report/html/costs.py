@@ -34,7 +34,15 @@ class Series:
         listed = []
         for cost in self.costs:
             low, middle, high = interval(cost.samples)
-            listed.append((cost.release, cost.block, shown(middle, self.metric), f"{shown(low, self.metric)} to {shown(high, self.metric)}", len(cost.samples)))
+            listed.append(
+                (
+                    cost.release,
+                    cost.block,
+                    shown(middle, self.metric),
+                    f"{shown(low, self.metric)} to {shown(high, self.metric)}",
+                    len(cost.samples),
+                )
+            )
         return listed
 
 

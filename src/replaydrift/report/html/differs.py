@@ -1,4 +1,4 @@
-"""Where torch differs from the page: contradicted claims of a machine, release by release, each with its cause where one is written down."""
+"""Where torch differs from the page: contradicted claims of a machine, with releases and the cause where one is written down."""
 
 from __future__ import annotations
 

@@ -60,7 +60,9 @@ def _is_timeline(value: Any) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(row, list) and len(row) == 4 and isinstance(row[2], int | float) and isinstance(row[3], int | float) for row in value)
+        and all(
+            isinstance(row, list) and len(row) == 4 and isinstance(row[2], int | float) and isinstance(row[3], int | float) for row in value
+        )
     )
 
 
@@ -70,7 +72,10 @@ def _pool(snapshots: Sequence[Mapping[str, Any]]) -> Drawing:
     for number, snapshot in enumerate(snapshots, 1):
         for name, address in snapshot.items():
             at.setdefault(address, {}).setdefault(str(name), []).append(number)
-    rows = [(address, names, [_occupant(name, when, len(snapshots)) for name, when in names.items()]) for address, names in sorted(at.items(), key=lambda item: int(item[0], 16))]
+    rows = [
+        (address, names, [_occupant(name, when, len(snapshots)) for name, when in names.items()])
+        for address, names in sorted(at.items(), key=lambda item: int(item[0], 16))
+    ]
     label_width = _CHAR * max(len(address) for address in at) + 2 * _PAD
     shared = any(len(names) > 1 for names in at.values())
     width = label_width + max(sum(_width(label) + 6 for label in labels) for _, _, labels in rows) + 2 * _PAD
@@ -92,7 +97,9 @@ def _pool(snapshots: Sequence[Mapping[str, Any]]) -> Drawing:
     caption = f"One block for {together}." if shared else "Each name has a block of its own."
     if len(snapshots) > 1:
         caption += f" Seen {len(snapshots)} times; a number says in which of them a name was there, none that it always was."
-    return Drawing(_done(svg, "Addresses and who occupied them"), f"{caption} Addresses are counted from the lowest; sizes are not recorded.")
+    return Drawing(
+        _done(svg, "Addresses and who occupied them"), f"{caption} Addresses are counted from the lowest; sizes are not recorded."
+    )
 
 
 def _occupant(name: str, when: Sequence[int], snapshots: int) -> str:

@@ -91,7 +91,9 @@ def _front(report: Overview, machine: MachineOverview) -> Front:
         for notes in [report.catalogue.groups.get(group)]
     ]
     counts = Counter(cells[machine.releases[-1]].verdict for cells in machine.matrix.values())
-    return Front(machine, tuple(sections), tuple((word, counts[word]) for word in VERDICTS if counts[word]), tuple(reversed(machine.arrivals)))
+    return Front(
+        machine, tuple(sections), tuple((word, counts[word]) for word in VERDICTS if counts[word]), tuple(reversed(machine.arrivals))
+    )
 
 
 def _row(report: Overview, machine: MachineOverview, name: str, changed: set[str]) -> Row:

@@ -15,4 +15,3 @@ class Cost:
     case: str
     metric: str
     samples: tuple[float, ...]
-

@@ -62,9 +62,12 @@ def plot(costs: Iterable[Cost]) -> Markup:
     def down(value: float) -> float:
         return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - (value - base) / span)
 
-    svg = ET.Element("svg", {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "width": str(WIDTH), "height": str(HEIGHT), "role": "img", "class": "plot"})
+    svg = ET.Element(
+        "svg", {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "width": str(WIDTH), "height": str(HEIGHT), "role": "img", "class": "plot"}
+    )
     first = costs[0]
-    svg.set("aria-label", f"{first.metric} of {first.case} over {len(names)} releases, {shown(lowest, first.metric)} to {shown(highest, first.metric)} {units(first.metric)}".strip())
+    between = f"{shown(lowest, first.metric)} to {shown(highest, first.metric)} {units(first.metric)}".strip()
+    svg.set("aria-label", f"{first.metric} of {first.case} over {len(names)} releases, {between}")
     for value in ticks:
         _line(svg, _LEFT, down(value), WIDTH - _RIGHT, down(value), "grid")
         _label(svg, _LEFT - 6, down(value) + 4, shown(value, first.metric), "end")
@@ -79,8 +82,14 @@ def plot(costs: Iterable[Cost]) -> Markup:
         for cost in own:
             low, middle, high = interval(cost.samples)
             _line(svg, across(cost.release), down(low), across(cost.release), down(high), f"whisker block{number % 3}")
-            dot = ET.SubElement(svg, "circle", {"cx": f"{across(cost.release):.1f}", "cy": f"{down(middle):.1f}", "r": "3.5", "class": f"dot block{number % 3}"})
-            ET.SubElement(dot, "title").text = f"{cost.release}: {middle:.4g} ({low:.4g} to {high:.4g}, {len(cost.samples)} processes), block {block}"
+            dot = ET.SubElement(
+                svg,
+                "circle",
+                {"cx": f"{across(cost.release):.1f}", "cy": f"{down(middle):.1f}", "r": "3.5", "class": f"dot block{number % 3}"},
+            )
+            ET.SubElement(
+                dot, "title"
+            ).text = f"{cost.release}: {middle:.4g} ({low:.4g} to {high:.4g}, {len(cost.samples)} processes), block {block}"
     return Markup(ET.tostring(svg, encoding="unicode", short_empty_elements=False))  # noqa: S704  (the writer escapes)
 
 

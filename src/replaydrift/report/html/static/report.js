@@ -144,8 +144,8 @@
         field("query").focus();
       });
     }
-    apply();
-    restore();
+    if (location.hash.startsWith("#show?")) restore();
+    else apply();
     window.addEventListener("hashchange", restore);
   }
 
