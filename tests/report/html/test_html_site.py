@@ -196,6 +196,19 @@ def test_case_page_tells_the_whole_story(made: Made) -> None:
     assert "2.12.1+cu130 to 2.13.0+cu130" in rng
 
 
+def test_floor_of_a_case(made: Made) -> None:
+    """A case that became right says from which release on; one that ceased to be says that the newest is not; a bug says neither."""
+    assert "Right from <b>2.14.1+cu130</b> on." in made.page(case_page("rng/custom-unregistered"))
+    assert "Not seen to be right on the newest release." in made.page(case_page("shared-pool/fix-capture-order"))
+    assert 'class="floor"' not in made.page(case_page("shared-pool/bug"))
+
+
+def test_agreement_is_counted(made: Made) -> None:
+    """The model is held against the GPU release by release, and what rests on a rule is counted apart."""
+    page = made.page("agreement.html")
+    assert page.count("<td>4 of 4</td><td>1</td><td>0</td>") == len(RELEASES)
+
+
 def test_attempts_that_disagree_are_all_shown(made: Made) -> None:
     """A flaky case shows each way it came out, with how often."""
     page = made.page(case_page("gone/bug"))

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from replaydrift import releases
 from replaydrift.catalogue import CaseNotes, Catalogue, Claim, GroupNotes
 from replaydrift.claims import contradicted, speaks_of
+from replaydrift.floor import works
 from replaydrift.library import Case
 from replaydrift.report.html import code
 from replaydrift.report.html import costs as cost_facts
@@ -30,6 +32,16 @@ class Here:
     machine: MachineOverview
     verdicts: tuple[tuple[str, Summary], ...]  # release and summary, oldest first
     eras: tuple[Era, ...]
+
+    @property
+    def floor(self) -> str | None:
+        """The release from which every later one of the default line is right; None where the newest is not."""
+        right = None
+        for release in reversed(releases.lines(self.machine.releases)[0]):
+            if not works(self.machine.sweeps[release].cases.get(self.eras[0].record.case)):
+                break
+            right = release
+        return right
 
     @property
     def modelled(self) -> bool:

@@ -23,11 +23,21 @@ def highlighted(source: str) -> Markup:
 
 def excerpt(case: Case, group: Group) -> str:
     """The source of the case with the helpers, constants and the reference it uses, in file order, imports left out."""
-    tree = ast.parse(group.source)
     lines = group.source.splitlines()
-    parts = [
-        "\n".join(lines[statement.lineno - 1 : statement.end_lineno])
-        for statement in needed_names(tree, (case.function, case.reference))
-        if not isinstance(statement, ast.Import | ast.ImportFrom)
-    ]
-    return "\n\n\n".join(parts) + "\n"
+    text, end = "", 0
+    for statement in needed_names(ast.parse(group.source), (case.function, case.reference)):
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            continue
+        first = _first_line(lines, statement)
+        blank = "\n" if first <= end + 1 else "\n\n"
+        text += (blank if text else "") + "\n".join(lines[first - 1 : statement.end_lineno])
+        end = statement.end_lineno or first
+    return text + "\n"
+
+
+def _first_line(lines: list[str], statement: ast.stmt) -> int:
+    """The statement's first line, with decorators and the comment that stands directly above it."""
+    first = min([statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", []))])
+    while first > 1 and lines[first - 2].startswith("#"):
+        first -= 1
+    return first

@@ -132,9 +132,9 @@ def _lanes(rows: Any) -> Drawing:
     """Bars to scale in one lane a kind of worker (CPU, GPU), from recorded times in milliseconds."""
     lanes = list(dict.fromkeys(str(row[0]) for row in rows))
     first, last = min(row[2] for row in rows), max(row[3] for row in rows)
-    scale = 640 / max(last - first, 1e-9)
+    scale = 440 / max(last - first, 1e-9)
     label_width = _CHAR * max(len(lane) for lane in lanes) + 2 * _PAD
-    svg = _svg(label_width + 660, (_ROW + 4) * len(lanes) + 26)
+    svg = _svg(label_width + 460, (_ROW + 4) * len(lanes) + 26)
     for lane, what, start, end in rows:
         top = lanes.index(str(lane)) * (_ROW + 4) + 2
         left, wide = label_width + (start - first) * scale, max((end - start) * scale, 3)
@@ -145,7 +145,7 @@ def _lanes(rows: Any) -> Drawing:
         _text(svg, label_width - _PAD, number * (_ROW + 4) + 19, lane, "offset", anchor="end")
     bottom = (_ROW + 4) * len(lanes) + 18
     _text(svg, label_width, bottom, f"{first:g}", "offset")
-    _text(svg, label_width + 640, bottom, f"{last:g} ms", "offset", anchor="end")
+    _text(svg, label_width + 440, bottom, f"{last:g} ms", "offset", anchor="end")
     return Drawing(_done(svg, "What ran when"), "To scale, from the times that the case recorded; short ones are drawn three pixels wide.")
 
 
