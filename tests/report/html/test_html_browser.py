@@ -198,6 +198,19 @@ def test_matrix_by_keyboard(browser: Browser) -> None:
     assert browser.driver.current_url.endswith("#at=2.12.1%2Bcu130")
 
 
+def test_cells_are_read_as_words(browser: Browser) -> None:
+    """Who listens to the page hears the verdict and its reservations, not the name of a glyph."""
+    browser.open("index.html")
+    labels = "return [...document.querySelectorAll('[data-machine=model] tr[data-c] td:nth-child(2)')].map((one) => one.ariaLabel)"
+    WebDriverWait(browser.driver, 5).until(lambda _: all(browser.js(labels)))
+    assert sorted(browser.js(labels)) == [
+        "flaky",
+        "holds, depends on assumed durations",
+        "raises",
+        "reproduced, rests on a rule of the model",
+    ]
+
+
 def test_a_cell_opens_what_was_seen_there(browser: Browser) -> None:
     """A link to a case on a release opens that release's part of the page, and no other."""
     browser.open(f"{case_page('rng/custom-unregistered')}#at=2.11.0%2Bcu130")

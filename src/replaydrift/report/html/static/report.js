@@ -157,20 +157,24 @@
     if (!first) continue;
     first.tabIndex = 0;
     let current = first;
+    const inWords = (cell) => {
+      const names = cell.className.split(" ");
+      const rule = names.includes("mr") ? ", rests on a rule of the model" : "";
+      const timing = names.includes("mt") ? ", depends on assumed durations" : "";
+      return `${words[names[0]]}${rule}${timing}`;
+    };
     const facts = (cell) => {
       const link = cell.parentElement.querySelector("a");
-      const word = words[[...cell.classList].find((name) => name in words)];
       const release = releases[cell.cellIndex - 1];
-      const rule = cell.classList.contains("mr") ? ", rests on a rule of the model" : "";
-      const timing = cell.classList.contains("mt") ? ", depends on assumed durations" : "";
-      return { href: `${link.getAttribute("href")}#at=${encodeURIComponent(release)}`, text: `${link.textContent} on ${release}: ${word}${rule}${timing}` };
+      return { href: `${link.getAttribute("href")}#at=${encodeURIComponent(release)}`, text: `${link.textContent} on ${release}: ${inWords(cell)}` };
     };
     const say = (cell) => {
-      const { text } = facts(cell);
-      cell.title = text;
-      cell.setAttribute("aria-label", text);
-      line.textContent = text;
+      cell.title = facts(cell).text;
+      line.textContent = cell.title;
     };
+    // Who listens to the page hears words for glyphs; the headers of row and column are read with them.
+    const later = window.requestIdleCallback ?? setTimeout;
+    later(() => all("td", table).forEach((cell) => cell.setAttribute("aria-label", inWords(cell))));
     const cellOf = (event) => event.target.closest("td");
     table.addEventListener("mouseover", (event) => cellOf(event) && say(cellOf(event)));
     table.addEventListener("focusin", (event) => cellOf(event) && say(cellOf(event)));
