@@ -135,7 +135,7 @@ def test_output_of_cases_is_text(made: Made) -> None:
 
 def test_names_of_the_store_cannot_leave_the_folder() -> None:
     """A case or release with a path in its name becomes a plain file name."""
-    assert case_page("../../etc/passwd") == "cases/etc-passwd.html" or "/" not in case_page("../../etc/passwd").removeprefix("cases/")
+    assert case_page("../../etc/passwd") == "cases/etc-passwd.html"
     assert slug("../x") == "x"
     assert slug("...") == "unnamed"
     assert release_page("2.14.1+cu130") == "releases/2.14.1-cu130.html"
