@@ -73,6 +73,13 @@ def test_orders_mark_what_moved() -> None:
     assert drawn.caption == "Marked steps stand elsewhere than in the capture order."
 
 
+def test_one_order_is_held_against_nothing() -> None:
+    """An order alone is drawn as it is: what it would differ from was not recorded."""
+    (drawn,) = drawings([("replay-order", ["F0", "B0"])])
+    assert drawn.caption == "The replay order that the case recorded."
+    assert "shared" not in drawn.svg
+
+
 def test_lanes_are_to_scale() -> None:
     """A bar twice as long in time is twice as wide."""
     (drawn,) = drawings([("timeline", [["GPU", "sleep", 0, 50], ["GPU", "copy", 50, 75], ["CPU", "write", 1, 1.0]])])

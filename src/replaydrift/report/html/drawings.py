@@ -124,6 +124,8 @@ def _orders(orders: Mapping[str, Sequence[str]]) -> Drawing:
             _rect(svg, left, top, box, _ROW - 6, "block shared" if moved else "block")
             _text(svg, left + box / 2, top + 16, item, "name", anchor="middle")
     label = baseline_name.replace("_", " ").replace("-", " ")
+    if len(orders) == 1:
+        return Drawing(_done(svg, "Orders of graphs"), f"The {label} that the case recorded.")
     caption = f"Marked steps stand elsewhere than in the {label}." if moved_any else f"Every step stands where the {label} has it."
     return Drawing(_done(svg, "Orders of graphs"), caption)
 
