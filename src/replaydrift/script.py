@@ -56,6 +56,8 @@ def _plain(value):
         return value.item() if value.numel() == 1 else value.tolist()
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {{key: _plain(item) for key, item in value.items()}}
     return value
 
 
