@@ -1,0 +1,217 @@
+"""PyTorch's caching allocator over a range of addresses: pure bookkeeping, no memory and no torch.
+
+The rules are those of `c10/cuda/CUDACachingAllocator.cpp`: sizes rounded to 512 bytes; a small pool (requests up to 1 MiB,
+from segments of 2 MiB) and a large one (segments of 20 MiB, or a multiple of 2 MiB for requests from 10 MiB on); best fit
+among the free blocks of the same stream, the lowest address first; a block split when enough would be left over; free
+neighbours joined. Each private pool has free lists of its own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+MIN_BLOCK: Final = 512
+SMALL_REQUEST: Final = 1 << 20
+SMALL_SEGMENT: Final = 2 << 20
+LARGE_SEGMENT: Final = 20 << 20
+BIG_REQUEST: Final = 10 << 20
+ROUND_LARGE: Final = 2 << 20
+DEFAULT_POOL: Final = (0, 0)
+
+PoolId = tuple[int, int]
+
+
+class OutOfMemory(Exception):  # noqa: N818 - the field's word
+    """The range of addresses has no room for the request, even after all cached segments were given back."""
+
+
+@dataclass(eq=False)
+class Block:
+    """A piece of a segment: allocated, or on a free list. `requested` is what was asked for before rounding."""
+
+    address: int
+    size: int
+    stream: int
+    pool: Pool
+    small: bool
+    requested: int = 0
+    allocated: bool = False
+    before: Block | None = None
+    after: Block | None = None
+    # Other streams that use the block (`record_stream`), each with the time until which they do.
+    uses: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """What a free list is ordered by."""
+        return self.stream, self.size, self.address
+
+    @property
+    def whole_segment(self) -> bool:
+        """True where the block is all of its segment."""
+        return self.before is None and self.after is None
+
+
+@dataclass(eq=False)
+class Pool:
+    """The free lists of one pool; `users` counts the graphs that hold it, 1 for ever for the default pool."""
+
+    id: PoolId
+    users: int = 1
+    live: int = 0
+    free: dict[bool, list[tuple[tuple[int, int, int], Block]]] = field(default_factory=lambda: {True: [], False: []})
+
+
+@dataclass
+class Statistics:
+    """Bytes now and at most: `allocated` after rounding, `requested` before it, `reserved` in segments."""
+
+    allocated: int = 0
+    requested: int = 0
+    reserved: int = 0
+    peak_allocated: int = 0
+    peak_requested: int = 0
+    peak_reserved: int = 0
+    allocations: int = 0
+    segments: int = 0
+
+    def grow(self, **by: int) -> None:
+        """Add to some of the counts and keep the peaks."""
+        for name, amount in by.items():
+            setattr(self, name, getattr(self, name) + amount)
+        self.peak_allocated = max(self.peak_allocated, self.allocated)
+        self.peak_requested = max(self.peak_requested, self.requested)
+        self.peak_reserved = max(self.peak_reserved, self.reserved)
+
+
+class CachingAllocator:
+    """Hands out blocks of the addresses from `start` to `end`; `on_segment_free` is told which range was given back."""
+
+    def __init__(self, start: int, end: int, on_segment_free: Callable[[int, int], None] = lambda _address, _size: None) -> None:
+        self.start, self.end = start, end
+        self.pools: dict[PoolId, Pool] = {DEFAULT_POOL: Pool(DEFAULT_POOL)}
+        self.segments: dict[int, int] = {}  # address: size
+        self.statistics = Statistics()
+        self._holes: list[tuple[int, int]] = [(start, end - start)]  # address, size: ordered, never adjacent
+        self._on_segment_free = on_segment_free
+
+    def allocate(self, requested: int, stream: int, pool: PoolId = DEFAULT_POOL) -> Block:
+        """A block of at least `requested` bytes for work on `stream`; OutOfMemory where there is no room."""
+        size = max(MIN_BLOCK, -(-requested // MIN_BLOCK) * MIN_BLOCK)
+        small = size <= SMALL_REQUEST
+        home = self.pools[pool]
+        block = self._best_fit(home, small, stream, size) or self._new_segment(home, small, stream, size)
+        left = block.size - size
+        if left >= MIN_BLOCK if small else left > SMALL_REQUEST:
+            rest = Block(block.address + size, left, stream, home, small, before=block, after=block.after)
+            if rest.after:
+                rest.after.before = rest
+            block.after, block.size = rest, size
+            insort(home.free[small], (rest.key, rest), key=lambda entry: entry[0])
+        block.allocated, block.requested = True, requested
+        home.live += 1
+        self.statistics.grow(allocated=block.size, requested=requested, allocations=1)
+        return block
+
+    def free(self, block: Block) -> None:
+        """Put the block on its pool's free list, joined with free neighbours."""
+        assert block.allocated, "freed twice"
+        self.statistics.grow(allocated=-block.size, requested=-block.requested)
+        block.allocated, block.requested = False, 0
+        block.pool.live -= 1
+        block.uses.clear()
+        for neighbour in (block.before, block.after):
+            if neighbour is not None and not neighbour.allocated and neighbour.pool is block.pool:
+                self._take(neighbour)
+                first, second = (neighbour, block) if neighbour is block.before else (block, neighbour)
+                block.address, block.size = first.address, first.size + second.size
+                block.before, block.after = first.before, second.after
+                if block.before:
+                    block.before.after = block
+                if block.after:
+                    block.after.before = block
+        insort(block.pool.free[block.small], (block.key, block), key=lambda entry: entry[0])
+
+    def empty_cache(self) -> None:
+        """Give back every segment that is wholly free, of the default pool and of pools that no graph holds any more."""
+        for pool in list(self.pools.values()):
+            if pool.id != DEFAULT_POOL and pool.users:
+                continue
+            for small in (True, False):
+                for _, block in [entry for entry in pool.free[small] if entry[1].whole_segment]:
+                    self._take(block)
+                    self._give_back(block.address, block.size)
+            if pool.id != DEFAULT_POOL and not any(pool.free.values()) and not pool.live:
+                del self.pools[pool.id]
+
+    def hold(self, pool: PoolId) -> None:
+        """Count one more graph that holds the pool; the pool is made where there is none."""
+        if pool in self.pools:
+            self.pools[pool].users += 1
+        else:
+            self.pools[pool] = Pool(pool)
+
+    def release(self, pool: PoolId) -> None:
+        """Count one graph less. A pool without graphs keeps its blocks until the cache is emptied."""
+        self.pools[pool].users -= 1
+        assert self.pools[pool].users >= 0, "released more often than held"
+
+    def blocks(self) -> Iterable[Block]:
+        """Every free block, for a snapshot."""
+        return (block for pool in self.pools.values() for entries in pool.free.values() for _, block in entries)
+
+    def _best_fit(self, pool: Pool, small: bool, stream: int, size: int) -> Block | None:
+        entries = pool.free[small]
+        at = bisect_left(entries, (stream, size, -1), key=lambda entry: entry[0])
+        if at == len(entries) or entries[at][1].stream != stream:
+            return None
+        return entries.pop(at)[1]
+
+    def _take(self, block: Block) -> None:
+        entries = block.pool.free[block.small]
+        at = bisect_left(entries, block.key, key=lambda entry: entry[0])
+        assert entries[at][1] is block
+        del entries[at]
+
+    def _new_segment(self, pool: Pool, small: bool, stream: int, size: int) -> Block:
+        if small:
+            length = SMALL_SEGMENT
+        elif size < BIG_REQUEST:
+            length = LARGE_SEGMENT
+        else:
+            length = -(-size // ROUND_LARGE) * ROUND_LARGE
+        address = self._hole(length)
+        if address is None:
+            self.empty_cache()
+            address = self._hole(length)
+        if address is None:
+            raise OutOfMemory(size)
+        self.segments[address] = length
+        self.statistics.grow(reserved=length, segments=1)
+        return Block(address, length, stream, pool, small)
+
+    def _hole(self, length: int) -> int | None:
+        for position, (address, size) in enumerate(self._holes):
+            if size >= length:
+                if size == length:
+                    del self._holes[position]
+                else:
+                    self._holes[position] = (address + length, size - length)
+                return address
+        return None
+
+    def _give_back(self, address: int, size: int) -> None:
+        del self.segments[address]
+        self.statistics.grow(reserved=-size, segments=-1)
+        insort(self._holes, (address, size))
+        joined: list[tuple[int, int]] = []
+        for start, length in self._holes:
+            if joined and sum(joined[-1]) == start:
+                joined[-1] = (joined[-1][0], joined[-1][1] + length)
+            else:
+                joined.append((start, length))
+        self._holes = joined
+        self._on_segment_free(address, size)

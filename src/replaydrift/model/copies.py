@@ -1,0 +1,110 @@
+"""Copies between host and device: who waits for whom, and which of them a capture refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from replaydrift.model import rules
+from replaydrift.model.arena import alias, is_pinned
+from replaydrift.model.clock import CLOCK
+from replaydrift.model.costs import COSTS
+from replaydrift.model.device import DEVICE
+from replaydrift.model.failures import STREAM_CAPTURE_UNSUPPORTED, cuda_error
+from replaydrift.model.forms import form_of
+from replaydrift.model.pinned import PINNED
+from replaydrift.model.submission import submit
+
+
+def to_device(source: torch.Tensor, *, non_blocking: bool, original: torch.Tensor | None = None) -> torch.Tensor:
+    """A fresh device tensor with the source's values; `original` is the tensor whose memory the copy really reads."""
+    if original is not None and is_pinned(original) and original.dtype == source.dtype:
+        source = original
+    _refuse_pageable(source)
+    form = form_of(source) if source.is_contiguous() else form_of(source.contiguous(memory_format=torch.preserve_format))
+    return into_device(DEVICE.new_tensor(form.dtype, form.size, form.stride, form.nbytes), source, non_blocking=non_blocking)
+
+
+def into_device(target: torch.Tensor, source: torch.Tensor, *, non_blocking: bool) -> torch.Tensor:
+    """The target, which the copy fills when its stream gets there.
+
+    From pinned memory the copy reads the host's bytes when it runs; from pageable memory CUDA stages them at the call, and
+    the host waits. Without `non_blocking` the host waits in any case.
+    """
+    _refuse_pageable(source)
+    pinned = is_pinned(source)
+    frozen = alias(source) if pinned else source.clone()
+    into = alias(target)
+
+    def work() -> None:
+        into.copy_(frozen)
+
+    if DEVICE.capture is not None and not non_blocking:
+        # The recorded copy would be followed by a wait, which a capture cannot hold.
+        submit("aten::copy_", work, _duration(source), reads=[source], writes=[target])
+        _keep(source)
+        _wait_or_fail()
+    end = submit("aten::copy_", work, _duration(source), reads=[source] if pinned else [], writes=[target])
+    if pinned:
+        _keep(source)
+        PINNED.touch(source, end)
+    if not (non_blocking and pinned):
+        CLOCK.catch_up(end)
+    return target
+
+
+def to_host(source: torch.Tensor, options: dict[str, Any], func: Any, *, non_blocking: bool) -> torch.Tensor:
+    """A fresh CPU tensor with the source's values; it is pageable, so the host waits unless it said not to."""
+    form = form_of(func(torch.empty_strided(source.shape, source.stride(), dtype=source.dtype), **options))
+    target = torch.empty_strided(form.size, form.stride, dtype=form.dtype)
+    return into_host(target, source, non_blocking=non_blocking)
+
+
+def into_host(target: torch.Tensor, source: torch.Tensor, *, non_blocking: bool) -> torch.Tensor:
+    """The target, which the copy fills at its end. Until then the host sees what was there."""
+    pinned = is_pinned(target)
+    if DEVICE.capture is not None:
+        if not non_blocking:
+            _wait_or_fail()
+        if not pinned:
+            _refuse_pageable(target)
+    frozen = alias(source)
+    into = alias(target) if pinned else target
+
+    def work() -> None:
+        into.copy_(frozen)
+
+    end = submit("aten::copy_", work, _duration(source), reads=[source], writes=[target], at_end=True)
+    if pinned:
+        _keep(target)
+        PINNED.touch(target, end)
+    if DEVICE.capture is None and not non_blocking:
+        CLOCK.catch_up(end)
+    return target
+
+
+def _duration(tensor: torch.Tensor) -> float:
+    return COSTS.of_bytes(tensor.numel() * tensor.element_size())
+
+
+def _keep(tensor: torch.Tensor) -> None:
+    """A captured copy withholds the pinned block that it reads or writes."""
+    capture = DEVICE.capture
+    if capture is not None and is_pinned(tensor):
+        rules.use("captured-pinned-withheld")
+        capture.host_blocks.append(PINNED.record(tensor))
+
+
+def _refuse_pageable(host: torch.Tensor) -> None:
+    """Raise as torch does where a captured copy would touch pageable memory. The capture itself stays valid."""
+    if DEVICE.capture is not None and not is_pinned(host):
+        raise RuntimeError(rules.text("pageable-refused"))
+
+
+def _wait_or_fail() -> None:
+    capture = DEVICE.capture
+    if capture is not None:
+        capture.invalid = True
+        rules.use("sync-in-capture")
+        raise cuda_error(STREAM_CAPTURE_UNSUPPORTED)

@@ -1,0 +1,160 @@
+"""The one device: its memory, its streams, the captures under way. Everything else asks here where it is and what goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Final
+
+import torch
+
+from replaydrift.model import arena
+from replaydrift.model.allocator import DEFAULT_POOL, Block, CachingAllocator, OutOfMemory, PoolId
+from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
+
+STREAMS: Final = 32  # torch hands out its side streams round robin from a pool of this size, for each priority
+Work = Callable[[], None]
+
+
+@dataclass(eq=False)
+class Node:
+    """One recorded piece of work: what runs, how long it is assumed to take, which nodes must end before."""
+
+    work: Work
+    microseconds: float
+    after: tuple[int, ...]
+    name: str
+    at_end: bool = False
+    stamps: Any = None  # an event that was recorded here: it gets its time at each replay
+    operation: Any = None
+
+
+@dataclass(eq=False)
+class Capture:
+    """A capture under way: its nodes, and for each stream that takes part the nodes that its next one must follow."""
+
+    number: int
+    pool: PoolId
+    origin: int
+    mode: str
+    nodes: list[Node] = field(default_factory=list)
+    tails: dict[int, frozenset[int]] = field(default_factory=dict)
+    invalid: bool = False
+    generators: dict[Any, int] = field(default_factory=dict)
+    host_blocks: list[int] = field(default_factory=list)
+    random_bases: dict[Any, list[int]] = field(default_factory=dict)
+    graph_id: int = 0
+    thread: int = field(default_factory=threading.get_ident)
+
+    def add(self, stream: int, node: Node) -> None:
+        """Append a node to the stream's part of the graph."""
+        node.after = tuple(self.tails[stream])
+        self.tails[stream] = frozenset((len(self.nodes),))
+        self.nodes.append(node)
+
+
+class _Current(threading.local):
+    stream = DEFAULT_STREAM
+
+
+class Device:
+    """All state of the modelled GPU."""
+
+    def __init__(self) -> None:
+        self.allocator = CachingAllocator(arena.DEVICE_START, arena.DEVICE_END, arena.zero)
+        self.captures: dict[int, Capture] = {}  # by stream that takes part
+        self.blocks: dict[int, Block] = {}  # live blocks by address
+        self._current = _Current()
+        self._deferred: list[tuple[float, Block]] = []
+        self._next_stream = count()
+        self.next_capture = count(1)
+        self.next_pool = count(1)
+        self.observer: Any = None  # told of every operation, where somebody listens
+
+    def reset(self) -> None:
+        """Start afresh, as a new process would: nothing may be alive any more."""
+        self.empty_cache()
+        self.__init__()  # type: ignore[misc]
+
+    @property
+    def stream(self) -> int:
+        """The stream that work goes to now, in this thread."""
+        return self._current.stream
+
+    @stream.setter
+    def stream(self, stream: int) -> None:
+        self._current.stream = stream
+
+    @property
+    def capture(self) -> Capture | None:
+        """The capture that records the current stream; None where work runs."""
+        return self.captures.get(self._current.stream) if self.captures else None
+
+    @property
+    def capturing_anywhere(self) -> bool:
+        """True while any stream is being captured."""
+        return bool(self.captures)
+
+    def new_stream(self) -> int:
+        """The next side stream of torch's pool."""
+        return 1 + next(self._next_stream) % STREAMS
+
+    def allocate(self, size: int, stream: int | None = None, pool: PoolId | None = None) -> Block:
+        """A block for the current stream: from the capture's private pool where it is captured, else from the default pool."""
+        where = self.stream if stream is None else stream
+        if pool is None:
+            capture = self.captures.get(where)
+            pool = capture.pool if capture else DEFAULT_POOL
+        if self._deferred:
+            self._free_deferred()
+        try:
+            block = self.allocator.allocate(size, where, pool)
+        except OutOfMemory:
+            raise torch.OutOfMemoryError(
+                f"CUDA out of memory. Tried to allocate {size / 2**20:.2f} MiB. The CPU model's device has "
+                f"{arena.DEVICE_BYTES / 2**30:.2f} GiB, of which {self.allocator.statistics.allocated / 2**30:.2f} GiB are allocated.",
+            ) from None
+        self.blocks[block.address] = block
+        if self.observer is not None:
+            self.observer.allocated(block)
+        return block
+
+    def free(self, block: Block) -> None:
+        """Give the block back: at once, or after other streams that `record_stream` named are done with it."""
+        self.blocks.pop(block.address, None)
+        if self.observer is not None:
+            self.observer.freed(block)
+        if block.uses:
+            self._deferred.append((max(CLOCK.reached(stream) for stream in block.uses), block))
+            return
+        self.allocator.free(block)
+
+    def _free_deferred(self) -> None:
+        if self.captures:
+            return  # An event cannot be asked about while a stream is captured.
+        ready = [block for when, block in self._deferred if when <= CLOCK.now]
+        self._deferred = [(when, block) for when, block in self._deferred if when > CLOCK.now]
+        for block in ready:
+            self.allocator.free(block)
+
+    def empty_cache(self) -> None:
+        """What `torch.cuda.empty_cache` does."""
+        self._free_deferred()
+        self.allocator.empty_cache()
+
+    def new_tensor(self, dtype: torch.dtype, size: Any, stride: Any, nbytes: int) -> torch.Tensor:
+        """A tensor of this form in a block of its own, on the current stream; what it holds is what lay there."""
+        if nbytes == 0:
+            return arena.strided(arena.empty_storage(), dtype, size, stride)
+        block = self.allocate(nbytes)
+        storage = arena.storage_at(block.address, nbytes, lambda: self.free(block))
+        return arena.strided(storage, dtype, size, stride)
+
+    def block_of(self, tensor: torch.Tensor) -> Block | None:
+        """The live block that holds the tensor's storage."""
+        return self.blocks.get(tensor.untyped_storage().data_ptr())
+
+
+DEVICE = Device()

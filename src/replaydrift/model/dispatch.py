@@ -1,0 +1,290 @@
+"""Every operator of torch passes here: run it now, queue it behind what its stream still does, or record it in a graph.
+
+Below autograd, so derivatives, views and hooks are the real ones. An operator works on the device when any of its tensors
+lies there, or when it is asked to make one there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from replaydrift.model import accumulation, blas, copies, random, rules
+from replaydrift.model.arena import alias, is_pinned, on_device
+from replaydrift.model.clock import CLOCK
+from replaydrift.model.costs import COSTS
+from replaydrift.model.device import DEVICE
+from replaydrift.model.failures import STREAM_CAPTURE_UNSUPPORTED, cuda_error
+from replaydrift.model.forms import Form, form_of, forms_of_results, map_tensors, tensors_in
+from replaydrift.model.operators import Operator, operator
+from replaydrift.model.pinned import PINNED
+from replaydrift.model.submission import submit
+
+aten = torch.ops.aten
+_CPU = torch.device("cpu")
+# Operators with a way of their own through the model; filled at the end of this module.
+_SPECIAL: dict[str, Callable[..., Any]] = {}
+
+
+class _State:
+    """What the operators of one thread of Python leave for the next."""
+
+    last_was_on_device = False  # a factory that the backward pass calls without a tensor goes where its neighbours are
+    asked_for_cpu = False  # `device="cpu"` was written out, which C++ cannot tell from a device it inherited
+
+
+STATE = _State()
+
+
+class CudaModel(TorchDispatchMode):
+    """The one dispatch mode of the model."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # Else torch wraps __torch_dispatch__ and imports the whole of Dynamo.
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run one operator the model's way."""
+        return run(func, args, kwargs or {})
+
+
+def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """The operator's results: real tensors, in the model's memory where the operator works on the device."""
+    CLOCK.tick(COSTS.host_op_us)
+    traits = operator(func)
+    special = _SPECIAL.get(traits.name)
+    if special is not None:
+        return special(func, args, kwargs, traits)
+    tensors = tensors_in(args)
+    if kwargs:
+        tensors += tensors_in(kwargs)
+    if not _works_on_device(tensors, kwargs, traits):
+        return _on_host(func, args, kwargs)
+    return on_device_run(func, args, kwargs, traits, tensors)
+
+
+def _works_on_device(tensors: list[torch.Tensor], kwargs: dict[str, Any], traits: Operator) -> bool:
+    asked = kwargs.get("device") if traits.has_device else None
+    if asked is not None and asked.type not in ("cpu", "cuda"):
+        return False
+    if asked is not None and asked.type == "cuda":
+        STATE.last_was_on_device = True
+        return True
+    for tensor in tensors:
+        if on_device(tensor):
+            STATE.last_was_on_device = True
+            return not (asked is not None and STATE.asked_for_cpu)
+    if tensors:
+        STATE.last_was_on_device = False
+        return False
+    if traits.has_device and not STATE.asked_for_cpu and torch._C._current_graph_task_id() != -1:
+        return STATE.last_was_on_device
+    return False
+
+
+def _on_host(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    if not kwargs.get("pin_memory"):
+        return func(*args, **kwargs)
+    result = func(*args, **{**kwargs, "pin_memory": False})
+    form = form_of(result)
+    pinned = PINNED.new_tensor(form.dtype, form.size, form.stride, form.nbytes)
+    return pinned.copy_(result)
+
+
+def on_device_run(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator, tensors: list[torch.Tensor]) -> Any:
+    """Run, queue or record an operator that works on the device."""
+    if traits.has_device and kwargs.get("device") is not None:
+        kwargs = {**kwargs, "device": _CPU}
+    if kwargs.get("pin_memory"):
+        kwargs = {**kwargs, "pin_memory": False}
+    if traits.is_view:
+        return func(*args, **kwargs)
+    strangers = [tensor for tensor in tensors if tensor.dim() and tensor.numel() and not on_device(tensor)]
+    if strangers:
+        _refuse_strangers(strangers, traits)
+    if traits.syncs or _has_mask(args, traits):
+        synchronise_for(traits.name)
+    blas.use(traits.name)
+    if accumulation.is_one(traits, args, kwargs):
+        return execute(aten.add_.Tensor, args, kwargs, operator(aten.add_.Tensor))
+    if traits.random:
+        return random.run(func, args, kwargs, traits, execute)
+    return execute(func, args, kwargs, traits)
+
+
+def execute(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator, plain: Any = None) -> Any:
+    """The results of one kernel on the current stream, in time. `plain` is the operator where `func` is one made for this call."""
+    stream, capture = DEVICE.stream, DEVICE.capture
+    if capture is None and CLOCK.idle(stream) and DEVICE.observer is None:
+        results = place(func(*args, **kwargs))
+        CLOCK.occupy(stream, COSTS.of_bytes(_bytes_touched(args, results)))
+        return results
+    return _later(func, args, kwargs, traits, plain or func)
+
+
+def place(results: Any) -> Any:
+    """The results with every fresh tensor moved into a block of its own; those that lie on the device already stay."""
+    if isinstance(results, torch.Tensor):
+        if on_device(results):
+            return results
+        form = form_of(results)
+        return DEVICE.new_tensor(form.dtype, form.size, form.stride, form.nbytes).copy_(results)
+    if isinstance(results, list | tuple):
+        placed = [place(item) for item in results]
+        return placed if isinstance(results, list) else tuple(placed)
+    return results
+
+
+def _later(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator, plain: Any) -> Any:
+    """Queue or record the kernel: its pointers are frozen now, its results get their blocks now, it runs when its time comes."""
+    frozen_args, frozen_kwargs = map_tensors(args, freeze), map_tensors(kwargs, freeze)
+    if traits.only_arguments:
+        names = traits.argument_names
+        given = [args[p] if p < len(args) else kwargs.get(names[p]) for p in traits.returns_arguments if p is not None]
+        results: Any = given[0] if len(given) == 1 else tuple(given)
+        _grow_outputs(func, args, kwargs, given)
+        if traits.name.endswith(".out") or kwargs:
+            frozen_args, frozen_kwargs = map_tensors(args, freeze), map_tensors(kwargs, freeze)
+
+        def work() -> None:
+            func(*frozen_args, **frozen_kwargs)
+
+        outputs: list[torch.Tensor] = [tensor for tensor in given if isinstance(tensor, torch.Tensor)]
+    else:
+        forms = random.undisturbed(forms_of_results, plain, args, kwargs) if traits.random else forms_of_results(plain, args, kwargs)
+        results = _new_results(forms)
+        outputs = tensors_in(results)
+        targets = [alias(tensor) for tensor in outputs]
+
+        def work() -> None:
+            for target, source in zip(targets, tensors_in(func(*frozen_args, **frozen_kwargs)), strict=True):
+                target.copy_(source)
+
+    submit(traits.name, work, COSTS.of_bytes(_bytes_touched(args, results)), reads=tensors_in((args, kwargs)), writes=outputs)
+    return results if traits.returns_arguments else None
+
+
+def freeze(tensor: torch.Tensor) -> torch.Tensor:
+    """What a kernel launch keeps of an argument: an address, or the value of a number that was a CPU tensor."""
+    if on_device(tensor) or is_pinned(tensor):
+        return alias(tensor)
+    return tensor.clone()
+
+
+def _new_results(forms: Any) -> Any:
+    if isinstance(forms, Form):
+        return DEVICE.new_tensor(forms.dtype, forms.size, forms.stride, forms.nbytes)
+    if isinstance(forms, list | tuple):
+        made = [_new_results(form) for form in forms]
+        return made if isinstance(forms, list) else tuple(made)
+    return forms
+
+
+def _grow_outputs(func: Any, args: Any, kwargs: dict[str, Any], given: list[Any]) -> None:
+    """Give an empty `out=` the room that the result needs, as its resize would have."""
+    for tensor in given:
+        if isinstance(tensor, torch.Tensor) and tensor.numel() == 0 and tensor.dim() == 1 and len(given) == 1 and "out" in kwargs:
+            form = forms_of_results(func, args, {**kwargs, "out": torch.empty(0, dtype=tensor.dtype)})
+            if isinstance(form, Form) and form.nbytes:
+                tensor.set_(DEVICE.new_tensor(form.dtype, form.size, form.stride, form.nbytes))
+
+
+def _bytes_touched(args: Any, results: Any) -> int:
+    total = 0
+    for tensor in tensors_in(args):
+        total += tensor.numel() * tensor.element_size()
+    for tensor in tensors_in(results):
+        total += tensor.numel() * tensor.element_size()
+    return total
+
+
+def synchronise_for(name: str) -> None:
+    """Wait as an operator does that reads on the host; in a capture that is an error, and the capture is lost."""
+    capture = DEVICE.capture
+    if capture is not None:
+        capture.invalid = True
+        rules.use("sync-in-capture")
+        raise cuda_error(STREAM_CAPTURE_UNSUPPORTED)
+    CLOCK.catch_up(CLOCK.reached(DEVICE.stream))
+
+
+def _has_mask(args: Any, traits: Operator) -> bool:
+    """True for an index by a boolean mask, which must count its elements on the host."""
+    if traits.name not in ("aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_", "aten::_unsafe_index"):
+        return traits.name == "aten::repeat_interleave" and len(args) == 1
+    return any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1])
+
+
+def _refuse_strangers(strangers: list[torch.Tensor], traits: Operator) -> None:
+    if traits.name in ("aten::index", "aten::index_put_", "aten::index_put", "aten::_index_put_impl_"):
+        return  # Indices on the CPU are copied to the device first.
+    raise RuntimeError(
+        "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! "
+        f"(when checking arguments of {traits.name.replace('::', '.')})",
+    )
+
+
+def _index(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> Any:
+    """Indexing: indices that lie on the CPU are copied over first, a pageable copy."""
+    if not on_device(args[0]):
+        return func(*args, **kwargs)
+    indices = [
+        copies.to_device(index, non_blocking=False) if isinstance(index, torch.Tensor) and not on_device(index) else index
+        for index in args[1]
+    ]
+    args = (args[0], indices, *args[2:])
+    return on_device_run(func, args, kwargs, traits, tensors_in(args))
+
+
+def _empty(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> Any:
+    """Memory without a kernel: a block, holding what lay there."""
+    tensors = tensors_in(args)
+    if not _works_on_device(tensors, kwargs, traits):
+        return _on_host(func, args, kwargs)
+    form = forms_of_results(func, args, {**kwargs, "device": _CPU, "pin_memory": False} if traits.has_device else kwargs)
+    return _new_results(form)
+
+
+def _copy(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> Any:
+    target, source = args[0], args[1]
+    non_blocking = args[2] if len(args) > 2 else kwargs.get("non_blocking", False)
+    if on_device(target) and on_device(source):
+        return execute(func, args, kwargs, traits)
+    if on_device(target):
+        return copies.into_device(target, source, non_blocking=non_blocking)
+    if on_device(source):
+        return copies.into_host(target, source, non_blocking=non_blocking)
+    return func(*args, **kwargs)
+
+
+def _to_copy(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> Any:
+    source, asked = args[0], kwargs.get("device")
+    here = on_device(source)
+    there = here if asked is None or (asked.type == "cpu" and here and not STATE.asked_for_cpu) else asked.type == "cuda"
+    rest = {name: value for name, value in kwargs.items() if name not in ("device", "pin_memory", "non_blocking")}
+    if here and there:
+        return execute(func, args, rest, traits)
+    if not here and not there:
+        return _on_host(func, args, kwargs)
+    non_blocking = kwargs.get("non_blocking", False)
+    if there:
+        return copies.to_device(func(source, **rest), non_blocking=non_blocking, original=source)
+    return copies.to_host(source, rest, func, non_blocking=non_blocking)
+
+
+_SPECIAL.update({
+    "aten::copy_": _copy,
+    "aten::_to_copy": _to_copy,
+    "aten::empty": _empty,
+    "aten::empty_strided": _empty,
+    "aten::empty_like": _empty,
+    "aten::new_empty": _empty,
+    "aten::new_empty_strided": _empty,
+    "aten::index": _index,
+    "aten::index_put": _index,
+    "aten::index_put_": _index,
+    "aten::_index_put_impl_": _index,
+})  # fmt: skip

@@ -1,0 +1,252 @@
+"""The C layer of `torch.cuda.CUDAGraph`: capture into a private pool, instantiation, replay, and what a graph holds."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+from replaydrift.model import random, rules
+from replaydrift.model.allocator import Block, PoolId
+from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
+from replaydrift.model.costs import COSTS
+from replaydrift.model.device import DEVICE, Capture, Node
+from replaydrift.model.failures import CAPTURE_INVALIDATED, STREAM_CAPTURE_UNSUPPORTED, UNJOINED, cuda_error, lack
+from replaydrift.model.pinned import PINNED
+
+_MODES = ("global", "thread_local", "relaxed")
+
+
+def new_pool_id() -> PoolId:
+    """A pool that no graph has yet, as `torch.cuda.graph_pool_handle` gives it."""
+    return 0, next(DEVICE.next_pool)
+
+
+class GraphBase:
+    """A graph: nothing, then a capture, then nodes with the pool that holds their memory."""
+
+    def __new__(cls, keep_graph: bool = False, *_more: Any) -> Any:
+        made = super().__new__(cls)
+        made._keep = keep_graph
+        made._forget()
+        made._registered = []
+        return made
+
+    def __init__(self, *_arguments: Any, **_more: Any) -> None:
+        """All is done in `__new__`, as in C."""
+
+    _keep: bool
+    _registered: list[random.State]
+
+    def _forget(self) -> None:
+        self._capture: Capture | None = None
+        self._nodes: list[Node] | None = None
+        self._pool: PoolId | None = None
+        self._has_exec = False
+        self._ended = False
+        self._random: list[tuple[random.State, list[int], int]] = []
+        self._host_blocks: list[int] = []
+        self._state_blocks: list[Block] = []
+        self._generators: dict[random.State, int] = {}
+
+    @property
+    def _has_graph_exec(self) -> bool:
+        return self._has_exec
+
+    def register_generator_state(self, generator: Any) -> None:
+        """Let the generator advance with each replay; from 2.14 on a generator registers itself."""
+        notice = rules.use("register-generator-deprecated")
+        if notice:
+            print(f"[W CUDAGraph.cpp] Warning: {notice} (function register_generator_state)", file=sys.stderr)
+        state = random.state_of(generator)
+        state.registered.add(id(self))
+        self._registered.append(state)
+
+    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
+        """Record the current stream from here on, allocating from `pool`, or from a pool of the graph's own."""
+        if capture_error_mode not in _MODES:
+            raise RuntimeError(f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}")
+        if self._nodes is not None:
+            raise RuntimeError(
+                "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance.",
+            )
+        stream = DEVICE.stream
+        if stream == DEFAULT_STREAM:
+            raise RuntimeError(
+                "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay them on the default stream.)",
+            )
+        if stream in DEVICE.captures:
+            raise cuda_error(STREAM_CAPTURE_UNSUPPORTED)
+        self._pool = tuple(pool) if pool is not None else new_pool_id()  # type: ignore[assignment]
+        assert self._pool is not None
+        self._allocate_generator_state(stream)
+        DEVICE.allocator.hold(self._pool)
+        capture = Capture(next(DEVICE.next_capture), self._pool, stream, capture_error_mode)
+        capture.tails[stream] = frozenset()
+        capture.graph_id = id(self)
+        self._capture = DEVICE.captures[stream] = capture
+        if DEVICE.observer is not None:
+            DEVICE.observer.capture_began(self, capture)
+
+    def _allocate_generator_state(self, stream: int) -> None:
+        """Where this release puts the seed and offset that captured random operators read: two blocks, in one place or another."""
+        where = rules.use("generator-state-blocks")
+        if where in ("capture-stream", "default-stream"):
+            owner = stream if where == "capture-stream" else DEFAULT_STREAM
+            count = 2 * (1 + len(self._registered))
+            self._state_blocks = [DEVICE.allocate(8, owner, (0, 0)) for _ in range(count)]
+
+    def capture_end_pre(self) -> None:
+        """Stop recording. A capture that was lost raises here; so does one with work that never came back to its stream."""
+        capture = self._capture
+        if capture is None or DEVICE.captures.get(capture.origin) is not capture:
+            raise RuntimeError("capture_end() called before capture_begin().")
+        for stream in [stream for stream, other in DEVICE.captures.items() if other is capture]:
+            del DEVICE.captures[stream]
+        self._host_blocks = capture.host_blocks
+        if DEVICE.observer is not None:
+            DEVICE.observer.capture_ended(self, capture)
+        if capture.invalid:
+            self._capture = None
+            raise cuda_error(CAPTURE_INVALIDATED)
+        if _unjoined(capture):
+            self._capture = None
+            raise cuda_error(UNJOINED)
+        self._nodes = capture.nodes
+        self._random = [(state, capture.random_bases[state], total) for state, total in capture.generators.items()]
+        self._capture = None
+        if not capture.nodes:
+            warnings.warn(str(rules.text("empty-capture-warns")), UserWarning, stacklevel=4)
+        self._ended = True
+
+    def capture_end_post(self) -> None:
+        """Nothing more to do: the model keeps no template apart from the nodes."""
+
+    def capture_end(self) -> None:
+        """Stop recording, and instantiate unless the graph is to be kept for inspection."""
+        self.capture_end_pre()
+        if not self._keep:
+            GraphBase.instantiate(self)
+
+    def instantiate(self) -> None:
+        """Make the graph ready to be replayed."""
+        if self._nodes is None:
+            raise RuntimeError("capture_end() must have been called before calling instantiate")
+        self._has_exec = True
+
+    def replay(self) -> None:
+        """Queue all nodes on the current stream, each after those it must follow. The host does not wait."""
+        if self._nodes is None:
+            raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        self._has_exec = True
+        stream, capture = DEVICE.stream, DEVICE.capture
+        if capture is not None:
+            self._as_child(capture, stream)
+            return
+        CLOCK.tick(COSTS.host_replay_us)
+        begin = CLOCK.reached(stream)
+        for state, base, total in self._random:
+            CLOCK.push(begin, _setter(base, state.take(total)))
+        if DEVICE.observer is not None:
+            DEVICE.observer.replayed(self, self._nodes, stream)
+        ends: list[float] = []
+        last = begin
+        for node in self._nodes:
+            start = begin
+            for index in node.after:
+                start = max(start, ends[index])
+            end = start + node.microseconds
+            ends.append(end)
+            last = max(last, end)
+            if node.stamps is not None:
+                node.stamps._time = start
+            CLOCK.push(end if node.at_end else start, node.work)
+        CLOCK.wait(stream, last)
+        CLOCK.pump()
+        for address in self._host_blocks:
+            PINNED.busy(address, last)
+
+    def _as_child(self, capture: Capture, stream: int) -> None:
+        """Replayed while another graph is captured: its nodes become part of that graph."""
+        if self._random:
+            raise lack("a graph with random operators replayed inside another capture")
+        assert self._nodes is not None
+        before, offset = capture.tails[stream], len(capture.nodes)
+        for node in self._nodes:
+            after = tuple(index + offset for index in node.after) or tuple(before)
+            capture.nodes.append(Node(node.work, node.microseconds, after, node.name, node.at_end, operation=node.operation))
+        followed = {index for node in capture.nodes[offset:] for index in node.after}
+        ends = frozenset(range(offset, len(capture.nodes))) - followed
+        capture.tails[stream] = ends or before
+
+    def reset(self) -> None:
+        """Let go of the nodes and of the pool. Blocks that tensors still hold stay theirs."""
+        if self._pool is not None and self._pool in DEVICE.allocator.pools:
+            DEVICE.allocator.release(self._pool)
+        for address in self._host_blocks:
+            PINNED.forget(address)
+        for block in self._state_blocks:
+            DEVICE.free(block)
+        if DEVICE.observer is not None and self._nodes is not None:
+            DEVICE.observer.graph_gone(self)
+        self._forget()
+
+    def __del__(self) -> None:
+        try:
+            if self._pool is not None:
+                GraphBase.reset(self)
+        except Exception:  # noqa: BLE001, S110 - at interpreter exit parts of the model are gone
+            pass
+
+    def pool(self) -> PoolId:
+        """The pool's id."""
+        if self._pool is None:
+            raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
+        return self._pool
+
+    def pools(self) -> list[PoolId]:
+        """The pools that the graph holds."""
+        return [self.pool()]
+
+    def _retain_pool(self, pool: Any) -> None:
+        DEVICE.allocator.hold(tuple(pool))
+
+    def enable_debug_mode(self) -> None:
+        """Keep the graph; a dump of it is not in the model."""
+        self._keep = True
+
+    def debug_dump(self, *_arguments: Any, **_more: Any) -> None:
+        """Not in the model."""
+        raise lack("debug_dump: it has no cudaGraph_t to draw")
+
+    def raw_cuda_graph(self) -> int:
+        """Not in the model."""
+        raise lack("raw_cuda_graph: it has no cudaGraph_t")
+
+    def raw_cuda_graph_exec(self) -> int:
+        """Not in the model."""
+        raise lack("raw_cuda_graph_exec: it has no cudaGraphExec_t")
+
+
+def _setter(base: list[int], value: int) -> Any:
+    def work() -> None:
+        base[0] = value
+
+    return work
+
+
+def _unjoined(capture: Capture) -> bool:
+    """True where a stream that was pulled into the capture has work that the origin does not wait for."""
+    reached: set[int] = set()
+    queue = list(capture.tails[capture.origin])
+    while queue:
+        index = queue.pop()
+        if index not in reached:
+            reached.add(index)
+            queue.extend(capture.nodes[index].after)
+    return any(tails - reached for stream, tails in capture.tails.items() if stream != capture.origin)
+
+
+def is_current_stream_capturing() -> bool:
+    """What `torch.cuda.is_current_stream_capturing` asks."""
+    return DEVICE.capture is not None

@@ -1,0 +1,75 @@
+"""Pinned host memory: a cache of blocks, each handed out again only once all queued copies that touch it are done."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+
+from replaydrift.model import arena
+from replaydrift.model.clock import CLOCK
+
+_ROUND: Final = 512
+
+
+class PinnedAllocator:
+    """Blocks of powers of two. A block that a capture touched is withheld for as long as a graph that recorded it lives."""
+
+    def __init__(self) -> None:
+        self._next = arena.DEVICE_END
+        self._free: dict[int, list[int]] = {}
+        self._busy_until: dict[int, float] = {}
+        self._sizes: dict[int, int] = {}
+        self._recorded: dict[int, int] = {}  # address: number of captures that hold it
+        self._waiting: list[int] = []
+
+    def new_tensor(self, dtype: torch.dtype, size: Any, stride: Any, nbytes: int) -> torch.Tensor:
+        """A tensor of this form in pinned memory."""
+        length = max(_ROUND, 1 << (max(nbytes, 1) - 1).bit_length())
+        address = self._take(length)
+        return arena.strided(arena.storage_at(address, nbytes, lambda: self._gone(address)), dtype, size, stride)
+
+    def touch(self, tensor: torch.Tensor, until: float) -> None:
+        """Say that a queued copy uses the tensor's block until that time."""
+        self.busy(tensor.untyped_storage().data_ptr(), until)
+
+    def busy(self, address: int, until: float) -> None:
+        """The same, by the block's address: a replay uses the blocks its graph recorded."""
+        self._busy_until[address] = max(self._busy_until.get(address, 0.0), until)
+
+    def record(self, tensor: torch.Tensor) -> int:
+        """Withhold the tensor's block, since a capture has recorded its address; returns the address, for `forget`."""
+        address = tensor.untyped_storage().data_ptr()
+        self._recorded[address] = self._recorded.get(address, 0) + 1
+        return address
+
+    def forget(self, address: int) -> None:
+        """A graph that had recorded the block is gone."""
+        self._recorded[address] -= 1
+        if not self._recorded[address]:
+            del self._recorded[address]
+
+    def empty_cache(self) -> None:
+        """Nothing to do: given-back host memory is never seen by a program, which cannot read it any more."""
+
+    def _gone(self, address: int) -> None:
+        self._waiting.append(address)
+
+    def _take(self, length: int) -> int:
+        still: list[int] = []
+        for address in self._waiting:
+            free = address not in self._recorded and self._busy_until.get(address, 0.0) <= CLOCK.now
+            (self._free.setdefault(self._sizes[address], []) if free else still).append(address)
+        self._waiting = still
+        cached = self._free.get(length)
+        if cached:
+            return cached.pop(0)
+        address = self._next
+        if address + length > arena.PINNED_END:
+            raise RuntimeError(f"the CPU model has {arena.PINNED_BYTES >> 20} MiB of pinned memory, all in use: ask for less")
+        self._next += length
+        self._sizes[address] = length
+        return address
+
+
+PINNED = PinnedAllocator()

@@ -1,0 +1,200 @@
+"""Random numbers: counter-based generators with a seed and an offset, as on CUDA. The bits are not Philox's.
+
+An eager operator takes the offset when it is submitted. A captured one takes its offset relative to the start of the graph,
+and each replay starts where the generator then stands and moves it on by all that the graph consumes. So reseeding repeats
+masks, and eager and graph agree; masks can be compared with each other, never with numbers of real hardware.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+
+from replaydrift.model import rules
+from replaydrift.model.device import DEVICE
+from replaydrift.model.operators import Operator
+
+_STEP: Final = 4  # how far one operator moves the offset, at least
+_DEFAULT_SEED: Final = 67280421310721
+
+
+class State:
+    """Seed and offset of one generator; while a graph is captured or replayed, `base` is where its offsets start."""
+
+    def __init__(self, seed: int = _DEFAULT_SEED) -> None:
+        self.seed, self.offset = seed, 0
+        self.registered: set[int] = set()  # graphs that a user registered it with, by id
+
+    def take(self, amount: int) -> int:
+        """The offset, which moves on."""
+        taken, self.offset = self.offset, self.offset + amount
+        return taken
+
+
+_PlainGenerator = torch.Generator
+_STATES: dict[int, State] = {}  # by address of the C++ generator, which reaches operators as another Python object
+_KEEP: list[Any] = []
+
+
+class CudaGenerator(_PlainGenerator):
+    """A generator on the device. The C++ object beneath is a CPU one that gives nothing but its identity."""
+
+    def __new__(cls, device: Any = "cpu") -> Any:
+        kind = torch.device(device).type
+        made = super().__new__(cls, "cpu")
+        if kind == "cuda":
+            _STATES[made._cdata] = State()
+            _KEEP.append(made)  # An address must not come back as another generator's.
+        return made
+
+    @property
+    def _state(self) -> State | None:
+        return _STATES.get(self._cdata)
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        """cuda:0, or cpu for a generator that was asked for there."""
+        return torch.device("cuda", 0) if self._state else torch.device("cpu")
+
+    def manual_seed(self, seed: int) -> Any:
+        """Set the seed; the offset starts at 0 again."""
+        state = self._state
+        if state is None:
+            return super().manual_seed(seed)
+        state.seed, state.offset = int(seed) % (1 << 64), 0
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed."""
+        return self._state.seed if self._state else super().initial_seed()
+
+    def seed(self) -> int:
+        """A seed from the system, which is set."""
+        fresh = super().seed()
+        if self._state:
+            self.manual_seed(fresh)
+        return fresh
+
+    def get_offset(self) -> int:
+        """The offset."""
+        return self._state.offset if self._state else super().get_offset()  # type: ignore[misc]
+
+    def set_offset(self, offset: int) -> Any:
+        """Set the offset."""
+        if self._state is None:
+            return super().set_offset(offset)  # type: ignore[misc]
+        self._state.offset = int(offset)
+        return self
+
+    def get_state(self) -> torch.Tensor:
+        """Seed and offset as bytes on the CPU."""
+        if self._state is None:
+            return super().get_state()
+        data = self._state.seed.to_bytes(8, "little") + self._state.offset.to_bytes(8, "little")
+        return torch.tensor(list(data), dtype=torch.uint8)
+
+    def set_state(self, new_state: torch.Tensor) -> Any:
+        """Set seed and offset from such bytes."""
+        if self._state is None:
+            return super().set_state(new_state)
+        data = bytes(new_state.tolist())
+        self._state.seed, self._state.offset = int.from_bytes(data[:8], "little"), int.from_bytes(data[8:16], "little")
+        return self
+
+    def clone_state(self) -> Any:
+        """A generator of its own in the same state."""
+        if self._state is None:
+            return super().clone_state()
+        made = CudaGenerator("cuda")
+        made.set_state(self.get_state())
+        return made
+
+    def graphsafe_get_state(self) -> Any:
+        """The generator itself stands for its state."""
+        return self if self._state else super().graphsafe_get_state()
+
+    def graphsafe_set_state(self, state: Any) -> Any:
+        """Share the other generator's state."""
+        if self._state is None:
+            return super().graphsafe_set_state(state)
+        _STATES[self._cdata] = _STATES[state._cdata]
+        return self
+
+
+def default_state() -> State:
+    """The state of the device's default generator."""
+    return state_of(torch.cuda.default_generators[0])
+
+
+def state_of(generator: Any) -> State:
+    """The state behind a generator object; ValueError for one of the CPU."""
+    state = _STATES.get(generator._cdata)
+    if state is None:
+        raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
+    return state
+
+
+def run(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator, execute: Callable[..., Any]) -> Any:
+    """The results of a random operator: `execute` runs, queues or records it with the generator set for its turn."""
+    generator = kwargs.get("generator")
+    state = default_state() if generator is None else state_of(generator)
+    amount = _STEP * max(1, -(-_largest(args, kwargs) // (1 << 18)))
+    capture = DEVICE.capture
+    if capture is None:
+        base, relative = [state.take(amount)], 0
+    else:
+        _check_registered(state, capture)
+        base = capture.random_bases.setdefault(state, [state.offset])
+        relative = capture.generators.get(state, 0)
+        capture.generators[state] = relative + amount
+    rest = {name: value for name, value in kwargs.items() if name != "generator"}
+
+    def seeded(*call_args: Any, **call_kwargs: Any) -> Any:
+        source = torch.default_generator
+        saved = source.get_state()
+        source.manual_seed(_mix(state.seed, base[0] + relative))
+        try:
+            return func(*call_args, **call_kwargs)
+        finally:
+            source.set_state(saved)
+
+    return execute(seeded, args, rest, traits, plain=func)
+
+
+def undisturbed(call: Callable[..., Any], *args: Any) -> Any:
+    """What `call` returns, with the CPU's own generator left as it was."""
+    saved = torch.default_generator.get_state()
+    try:
+        return call(*args)
+    finally:
+        torch.default_generator.set_state(saved)
+
+
+def _check_registered(state: State, capture: Any) -> None:
+    """Up to some release, a generator of one's own had to be registered with the graph before its capture."""
+    if state is default_state() or capture.graph_id in state.registered:
+        return
+    rules.use("generator-registered-on-first-use")
+    refusal = rules.RULES_IN_FORCE.get("unregistered-generator-refused")
+    if refusal is not None:
+        rules.use("unregistered-generator-refused")
+        raise RuntimeError(refusal)
+
+
+def _mix(seed: int, offset: int) -> int:
+    digest = hashlib.blake2b(seed.to_bytes(8, "little") + offset.to_bytes(16, "little"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def _largest(args: Any, kwargs: dict[str, Any]) -> int:
+    sizes = [tensor.numel() for tensor in args if isinstance(tensor, torch.Tensor)]
+    shapes = [value for value in args if isinstance(value, list | tuple) and value and all(isinstance(n, int) for n in value)]
+    for shape in shapes:
+        product = 1
+        for length in shape:
+            product *= length
+        sizes.append(product)
+    return max(sizes, default=1)

@@ -1,0 +1,96 @@
+"""What the model knows only because somebody wrote it down: one table, keyed by release, each row with its source.
+
+A verdict that used a row is no evidence for that fact, so `rules_used` tells a record which rows it rests on.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+PAGEABLE: Final = (
+    "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is pinned. "
+    "Please use tensor.pin_memory() or allocate the tensor with pin_memory=True."
+)
+NOT_IN_CAPTURE_MODE: Final = "Attempt to increase offset for a CUDA generator not in capture mode."
+NOT_REGISTERED: Final = (
+    "RNG op during graph capture but generator is not registered with the capturing graph. "
+    "Call graph.register_generator_state() before capture_begin()."
+)
+REGISTER_DEPRECATED: Final = (
+    "CUDAGraph.register_generator_state() is deprecated, and will be removed in a future PyTorch release. "
+    "It is now a no-op and can be safely removed from your code."
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One fact: what it is about, the releases (first and last version, both included) it holds for, its value, who saw it."""
+
+    key: str
+    first: str
+    last: str
+    value: str
+    source: str
+
+    def holds(self, version: tuple[int, int]) -> bool:
+        """True for a release of this version, such as (2, 13)."""
+        return _minor(self.first) <= version <= _minor(self.last)
+
+
+H200: Final = "an H200 with torch 2.11.0 to 2.15.0, driver 580"
+RULES: Final = (
+    Rule("pageable-refused", "2.10", "9.9", PAGEABLE, f"{H200}: freed-cpu-input; the text stands in libtorch_cuda.so of these releases"),
+    Rule("captured-pinned-withheld", "2.0", "9.9", "", f"{H200}: freed-cpu-input/bug-pinned"),
+    Rule("unregistered-generator-refused", "2.0", "2.11", NOT_IN_CAPTURE_MODE, f"{H200}: rng/custom-unregistered on 2.11.0"),
+    Rule("unregistered-generator-refused", "2.12", "2.13", NOT_REGISTERED, f"{H200}: rng/custom-unregistered on 2.12.1 and 2.13.0"),
+    Rule("generator-registered-on-first-use", "2.14", "9.9", "", f"{H200}: rng/custom-unregistered on 2.14.1 and 2.15.0"),
+    Rule("register-generator-deprecated", "2.14", "9.9", REGISTER_DEPRECATED, f"{H200}: rng/custom-registered, on stderr, from 2.14 on"),
+    Rule("generator-state-blocks", "2.0", "2.11", "capture-stream", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 on 2.11.0"),
+    Rule("generator-state-blocks", "2.12", "2.13", "default-stream", f"{H200}: dynamic-input/bug gives 0,1,1,3,3,5 on 2.12.1 and 2.13.0"),
+    Rule("generator-state-blocks", "2.14", "9.9", "first-use", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 on 2.14.1 and 2.15.0"),
+    Rule("cublas-handle-in-capture", "2.0", "9.9", "CUBLAS_STATUS_NOT_INITIALIZED", "the seed, torch 2.14: autocast-cache/fix-inside without a warm-up"),
+    Rule("sync-in-capture", "2.0", "9.9", "", f"{H200}: hidden-scalar/grad-scaler-bug; CUDA's documentation of stream capture"),
+    Rule("empty-capture-warns", "2.0", "9.9", "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream.",
+         "torch's own source, CUDAGraph.cpp"),
+)  # fmt: skip
+
+RULES_IN_FORCE: dict[str, str] = {}
+_USED: set[str] = set()
+
+
+def put_in_force(release: str) -> None:
+    """Choose the rows that hold for this torch."""
+    match = re.match(r"(\d+)\.(\d+)", release)
+    assert match is not None
+    version = int(match[1]), int(match[2])
+    RULES_IN_FORCE.clear()
+    RULES_IN_FORCE.update((rule.key, rule.value) for rule in RULES if rule.holds(version))
+
+
+def use(key: str) -> str | None:
+    """The row's value, noted as used; None where no such row holds for this release."""
+    value = RULES_IN_FORCE.get(key)
+    if value is not None:
+        _USED.add(key)
+    return value
+
+
+def text(key: str) -> str:
+    """The row's text, noted as used; for a release without the row, the text of the nearest that has it."""
+    value = use(key)
+    if value is None:
+        _USED.add(key)
+        value = next(rule.value for rule in RULES if rule.key == key)
+    return value
+
+
+def rules_used() -> list[str]:
+    """The keys of the rows that were used in this process, sorted."""
+    return sorted(_USED)
+
+
+def _minor(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)

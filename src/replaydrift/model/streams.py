@@ -1,0 +1,203 @@
+"""The C layer of streams and events: what `torch.cuda.Stream` and `torch.cuda.Event` of the installed torch derive from."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+
+from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
+from replaydrift.model.device import DEVICE, Capture, Node
+from replaydrift.model.failures import CAPTURED_EVENT, IMPLICIT, ISOLATION, STREAM_CAPTURE_UNSUPPORTED, cuda_error, lack
+
+_CUDA: Final = 1  # DeviceType::CUDA
+_HANDLE: Final = 0x5EED0000
+
+
+def forbid_in_capture(stream: int | None = None) -> None:
+    """Raise as a call does that CUDA forbids while a stream is captured, and lose the captures it touches."""
+    touched = list(DEVICE.captures.values()) if stream is None else [DEVICE.captures[stream]] if stream in DEVICE.captures else []
+    touched = [capture for capture in touched if capture.mode != "relaxed" or stream is not None]
+    if touched:
+        for capture in touched:
+            capture.invalid = True
+        raise cuda_error(STREAM_CAPTURE_UNSUPPORTED)
+
+
+class StreamBase:
+    """A stream by its number; 0 is the legacy default stream."""
+
+    def __new__(cls, priority: int = 0, stream_id: int | None = None, device_index: int = 0, device_type: int = _CUDA, **more: Any) -> Any:
+        if more.get("stream_ptr"):
+            raise lack("external streams (ExternalStream)")
+        made = super().__new__(cls)
+        made.stream_id = DEVICE.new_stream() if stream_id is None else stream_id
+        made.device_index, made.device_type = device_index, device_type
+        made._priority = min(0, max(-5, int(priority)))
+        return made
+
+    def __init__(self, *_arguments: Any, **_more: Any) -> None:
+        """All is done in `__new__`, as in C."""
+
+    @property
+    def device(self) -> torch.device:
+        """cuda:0."""
+        return torch.device("cuda", self.device_index)
+
+    @property
+    def cuda_stream(self) -> int:
+        """A handle: 0 for the default stream, else a number of the model's."""
+        return 0 if self.stream_id == DEFAULT_STREAM else _HANDLE + self.stream_id
+
+    @property
+    def native_handle(self) -> int:
+        """The same handle."""
+        return self.cuda_stream
+
+    @property
+    def priority(self) -> int:
+        """The priority that was asked for, within CUDA's range."""
+        return self._priority
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """Lowest and highest priority."""
+        return 0, -5
+
+    def query(self) -> bool:
+        """True where all work on the stream is done; forbidden while it is captured."""
+        forbid_in_capture(self.stream_id)
+        CLOCK.tick(1.0)
+        return CLOCK.free_at.get(self.stream_id, 0.0) <= CLOCK.now
+
+    def synchronize(self) -> None:
+        """Wait for the stream; forbidden while it is captured."""
+        forbid_in_capture(self.stream_id)
+        CLOCK.catch_up(CLOCK.reached(self.stream_id))
+        if DEVICE.observer is not None:
+            DEVICE.observer.host_waited(self.stream_id)
+
+    def is_capturing(self) -> bool:
+        """True while the stream takes part in a capture."""
+        return self.stream_id in DEVICE.captures
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StreamBase) and self.stream_id == other.stream_id
+
+    def __hash__(self) -> int:
+        return hash((self.stream_id, self.device_index))
+
+
+class EventBase:
+    """An event: a time once recorded on a stream that runs, a place in a graph once recorded on a stream that is captured."""
+
+    def __new__(
+        cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False, **_more: Any
+    ) -> Any:
+        if interprocess:
+            raise lack("events shared between processes")
+        made = super().__new__(cls)
+        made._timing, made._external = enable_timing, external
+        made._time = None
+        made._place = None
+        made._moment = None
+        return made
+
+    def __init__(self, *_arguments: Any, **_more: Any) -> None:
+        """All is done in `__new__`, as in C."""
+
+    _time: float | None
+    _place: tuple[Capture, frozenset[int]] | None
+    _moment: Any
+
+    @property
+    def device(self) -> torch.device | None:
+        """cuda:0 once recorded."""
+        return torch.device("cuda", 0) if self._time is not None or self._place else None
+
+    @property
+    def cuda_event(self) -> int:
+        """A handle, 0 before the first record."""
+        return id(self) if self.device else 0
+
+    def record(self, stream: Any = None) -> None:
+        """Mark what the stream has been given so far."""
+        number = DEVICE.stream if stream is None else stream.stream_id
+        capture = DEVICE.captures.get(number)
+        if capture is None:
+            self._place, self._time = None, CLOCK.reached(number)
+        else:
+            self._place, self._time = (capture, capture.tails[number]), None
+            if self._timing or self._external:
+                capture.add(number, Node(_nothing, 0.0, (), "event record", stamps=self))
+        if DEVICE.observer is not None:
+            self._moment = DEVICE.observer.recorded(number, capture)
+
+    def wait(self, stream: Any = None) -> None:
+        """Let nothing more start on the stream before the event; across a capture's border this is an error, or joins it."""
+        number = DEVICE.stream if stream is None else stream.stream_id
+        capture = DEVICE.captures.get(number)
+        if self._place is None:
+            if capture is not None and self._time is not None and not self._external:
+                capture.invalid = True
+                raise cuda_error(ISOLATION)
+            if self._time is not None:
+                CLOCK.wait(number, self._time)
+        else:
+            origin, tails = self._place
+            if origin not in DEVICE.captures.values():
+                raise cuda_error(CAPTURED_EVENT)
+            if capture is not None and capture is not origin:
+                origin.invalid = capture.invalid = True
+                raise cuda_error(ISOLATION)
+            if number == DEFAULT_STREAM:
+                origin.invalid = True
+                raise cuda_error(IMPLICIT)
+            DEVICE.captures[number] = origin
+            origin.tails[number] = origin.tails.get(number, frozenset()) | tails
+        if DEVICE.observer is not None:
+            DEVICE.observer.waited(number, self._moment)
+
+    def query(self) -> bool:
+        """True where the event has come, or was never recorded."""
+        self._refuse_captured()
+        CLOCK.tick(1.0)
+        return self._time is None or self._time <= CLOCK.now
+
+    def synchronize(self) -> None:
+        """Wait for the event; at once where it was never recorded."""
+        self._refuse_captured()
+        if self._time is not None:
+            CLOCK.catch_up(self._time)
+        if DEVICE.observer is not None:
+            DEVICE.observer.host_waited_for(self._moment)
+
+    def elapsed_time(self, end: Any) -> float:
+        """Milliseconds of virtual time between two events that have come."""
+        if not (self._timing and end._timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self._time is None or end._time is None:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        if max(self._time, end._time) > CLOCK.now:
+            raise RuntimeError("CUDA error: device not ready")
+        return (end._time - self._time) / 1000
+
+    def ipc_handle(self) -> bytes:
+        """Not in the model."""
+        raise lack("events shared between processes")
+
+    @classmethod
+    def from_ipc_handle(cls, _device: Any, _handle: Any) -> Any:
+        """Not in the model."""
+        raise lack("events shared between processes")
+
+    def _refuse_captured(self) -> None:
+        if self._place is not None and self._time is None:
+            capture = self._place[0]
+            if capture in DEVICE.captures.values():
+                capture.invalid = True
+            raise cuda_error(CAPTURED_EVENT)
+
+
+def _nothing() -> None:
+    """The work of a node that only marks a place."""
