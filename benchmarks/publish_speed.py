@@ -44,7 +44,7 @@ def main() -> None:
         make_store(store, [f"{entry.version}+cu130" for entry in table.entries], size.cases, size.machines)
         memory = Memory()
         begun = time.monotonic()
-        page = publish(store, Path(folder) / "reports" / "asv", table=table)
+        page = publish(store, Path(folder) / "reports" / "asv", table=table, copies=False)
         seconds, gib = time.monotonic() - begun, memory.stop() / 2**30
         assert page is not None
         assert page.is_file()

@@ -87,28 +87,31 @@ def benchmark(case: str, kind: str, version: str) -> dict[str, Any]:
 
 
 def read_machines(store: Store, table: Table, say: Callable[[str], None] = lambda _: None) -> list[Machine]:
-    """All machines of the store, with numbers in the place of records: what a history needs fits into memory, the store may not.
-
-    StoreError where a file is damaged, or where one machine's results are of more than one engine or GPU.
-    """
+    """All machines of the store; StoreError where a file is damaged, or a machine's results are of two engines or GPUs."""
     machines = []
     for name in store.machines():
         say(f"reads {len(store.releases(name))} releases of machine {name}")
-        machine: Machine | None = None
-        for release, wheel in _in_order(store.releases(name), table):
-            sweep = store.read(name, release)
-            environment = sweep.environment
-            machine = machine or Machine(name, environment.engine, environment.gpu)
-            if environment.place != (machine.engine, machine.gpu):
-                raise StoreError(
-                    f"machine {name!r} holds results of {machine.engine!r} on {machine.gpu!r} and of {environment.engine!r} on "
-                    f"{environment.gpu!r} ({release}): move one of them to a folder of its own under {str(store.verdicts)!r}",
-                )
-            figures = {case: figures_of(record, environment) for case, record in sweep.cases.items()}
-            machine.releases.append(Recorded(release, wheel, environment.recorded, figures))
-        if machine is not None:
-            machines.append(machine)
+        machines.append(read_machine(store, name, table))
     return machines
+
+
+def read_machine(store: Store, name: str, table: Table) -> Machine:
+    """One machine, with numbers in the place of records: what a history needs fits into memory, a whole store may not."""
+    machine: Machine | None = None
+    for release, wheel in _in_order(store.releases(name), table):
+        sweep = store.read(name, release)
+        environment = sweep.environment
+        machine = machine or Machine(name, environment.engine, environment.gpu)
+        if environment.place != (machine.engine, machine.gpu):
+            raise StoreError(
+                f"machine {name!r} holds results of {machine.engine!r} on {machine.gpu!r} and of {environment.engine!r} on "
+                f"{environment.gpu!r} ({release}): move one of them to a folder of its own under {str(store.verdicts)!r}",
+            )
+        figures = {case: figures_of(record, environment) for case, record in sweep.cases.items()}
+        machine.releases.append(Recorded(release, wheel, environment.recorded, figures))
+    if machine is None:
+        raise StoreError(f"machine {name!r} has no results in {str(store.root)!r}: run `nox -s matrix` first")
+    return machine
 
 
 def versions(machines: Sequence[Machine]) -> dict[str, str]:
@@ -121,6 +124,24 @@ def versions(machines: Sequence[Machine]) -> dict[str, str]:
                 if case not in newest or (*key, figures.version) > newest[case]:
                     newest[case] = (*key, figures.version)
     return {case: newest[case][-1] for case in sorted(newest)}
+
+
+def baselines(machine: Machine) -> dict[tuple[str, str], str]:
+    """By case and version: the verdict that later ones are held against, which is the first that the machine states."""
+    bases: dict[tuple[str, str], str] = {}
+    for recorded in machine.releases:
+        for case, figures in recorded.figures.items():
+            if figures.states:
+                bases.setdefault((case, figures.version), figures.verdict)
+    return bases
+
+
+def numbers(case: str, figures: Figures, bases: Mapping[tuple[str, str], str]) -> dict[str, float | None]:
+    """What is drawn of a case on a release, by the name of its benchmark; without a capture time where there is none."""
+    drawn = {DIFFERS: differs(figures, bases.get((case, figures.version))), VERDICT: code(figures)}
+    if figures.capture_ms is not None:
+        drawn[CAPTURE_MS] = figures.capture_ms
+    return {benchmark_name(case, kind): value for kind, value in drawn.items()}
 
 
 def write_result_files(folder: Path, machines: Sequence[Machine], chain: Sequence[Step], commits: Mapping[str, str]) -> int:
@@ -137,7 +158,7 @@ def write_result_files(folder: Path, machines: Sequence[Machine], chain: Sequenc
     count = 0
     for machine in machines:
         _write(fresh / machine.name / "machine.json", machine.facts | {"version": _MACHINE_VERSION})
-        bases = _baselines(machine)
+        bases = baselines(machine)
         for recorded in machine.releases:
             version = Release.parse(recorded.release).version
             environment = environment_name(recorded.wheel)
@@ -151,7 +172,11 @@ def write_result_files(folder: Path, machines: Sequence[Machine], chain: Sequenc
                 "python": "",
                 "requirements": {},
                 "result_columns": _COLUMNS,
-                "results": dict(_rows(recorded, bases)),
+                "results": {
+                    name: [[value], [], figures.version]
+                    for case, figures in recorded.figures.items()
+                    for name, value in numbers(case, figures, bases).items()
+                },
                 "version": _RESULTS_VERSION,
             }
             _write(fresh / machine.name / f"{commits[version][:8]}-{environment}.json", tree)
@@ -176,27 +201,6 @@ def _in_order(names: Sequence[str], table: Table) -> Iterator[tuple[str, str]]:
         placed += [(Release.parse(name).key[:-1], place, name, wheel) for name in line]
     for _, _, name, wheel in sorted(placed):
         yield name, wheel
-
-
-def _baselines(machine: Machine) -> dict[tuple[str, str], str]:
-    """By case and version: what later verdicts are held against, which is the first that the machine states."""
-    bases: dict[tuple[str, str], str] = {}
-    for recorded in machine.releases:
-        for case, figures in recorded.figures.items():
-            if figures.states:
-                bases.setdefault((case, figures.version), figures.verdict)
-    return bases
-
-
-def _rows(recorded: Recorded, bases: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, list[Any]]]:
-    for case, figures in sorted(recorded.figures.items()):
-        for kind, value in (
-            (DIFFERS, differs(figures, bases.get((case, figures.version)))),
-            (VERDICT, code(figures)),
-            (CAPTURE_MS, figures.capture_ms),
-        ):
-            if kind != CAPTURE_MS or value is not None:
-                yield benchmark_name(case, kind), [[value], [], figures.version]
 
 
 def _write(path: Path, tree: Mapping[str, Any]) -> None:

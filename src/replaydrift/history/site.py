@@ -16,6 +16,8 @@ from replaydrift import releases
 from replaydrift.errors import ReplaydriftError
 from replaydrift.history import configuration
 from replaydrift.history.chain import chain_of
+from replaydrift.history.copies import add_copies
+from replaydrift.history.pages import touch_up
 from replaydrift.history.release_repository import build_repository, clean_environment
 from replaydrift.history.releases_page import releases_page
 from replaydrift.history.result_files import read_machines, write_result_files
@@ -57,12 +59,13 @@ def derive(store: Store, *, table: Table | None = None, say: Callable[[str], Non
 
 
 def publish(
-    store: Store, html_dir: Path, *, table: Table | None = None, say: Callable[[str], None] = _say,
+    store: Store, html_dir: Path, *, table: Table | None = None, copies: bool = True, say: Callable[[str], None] = _say,
 ) -> Path | None:  # fmt: skip
     """The front page of asv's site in `html_dir`, or None, with a message, where the store is empty.
 
     Rebuilds `<store>/asv` (repository of releases, result files, configuration), then runs `asv publish`. `html_dir` is
-    replaced as a whole, and only once asv has ended well. `table` is torch-releases.toml by default; `say` gets a line a step.
+    replaced as a whole, and only once asv has ended well. `table` is torch-releases.toml by default; with `copies` the scripts
+    that asv's pages load are put beside them, where they can be had; `say` gets a line a step.
     ReplaydriftError where `html_dir` holds something else, asv is not installed, or asv fails (with its last words).
     """
     _check_ours(html_dir)
@@ -76,6 +79,9 @@ def publish(
     try:
         _run_asv(config, fresh, say)
         shutil.copy(config.parent / configuration.RELEASES_PAGE, fresh)
+        touch_up(fresh)
+        if copies:
+            add_copies(fresh, say)
         shutil.rmtree(html_dir, ignore_errors=True)
         fresh.rename(html_dir)
     except OSError as error:
