@@ -94,7 +94,7 @@ def _fresh() -> None:
 
     import torch
 
-    from replaydrift.model import rules
+    from replaydrift.model import arena, rules
     from replaydrift.model.clock import CLOCK
     from replaydrift.model.device import DEVICE
 
@@ -102,6 +102,7 @@ def _fresh() -> None:
     torch.cuda.synchronize()
     torch.cuda.graph.default_capture_stream = None
     DEVICE.reset()
+    arena.zero(arena.DEVICE_START, arena.DEVICE_BYTES)
     CLOCK.__init__()  # type: ignore[misc]
     rules._USED.clear()
     torch.cuda.default_generators[0].manual_seed(torch.initial_seed())

@@ -57,7 +57,7 @@ class GraphBase:
         """Let the generator advance with each replay; from 2.14 on a generator registers itself."""
         notice = rules.use("register-generator-deprecated")
         if notice:
-            print(f"[W CUDAGraph.cpp] Warning: {notice} (function register_generator_state)", file=sys.stderr)
+            print(f"[W1 00:00:00.0 CUDAGraph.cpp:0] Warning: {notice} (function register_generator_state)", file=sys.stderr)
         state = random.state_of(generator)
         state.registered.add(id(self))
         self._registered.append(state)

@@ -150,7 +150,7 @@ def run(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator, execute:
         base = capture.random_bases.setdefault(state, [state.offset])
         relative = capture.generators.get(state, 0)
         capture.generators[state] = relative + amount
-    rest = {name: value for name, value in kwargs.items() if name != "generator"}
+    rest = {**kwargs, "generator": None} if "generator" in kwargs else kwargs
 
     def seeded(*call_args: Any, **call_kwargs: Any) -> Any:
         source = torch.default_generator

@@ -33,6 +33,7 @@ class Rule:
     last: str
     value: str
     source: str
+    mechanism: bool = False  # it says where blocks lie, and no verdict by itself: using it is not noted
 
     def holds(self, version: tuple[int, int]) -> bool:
         """True for a release of this version, such as (2, 13)."""
@@ -47,9 +48,9 @@ RULES: Final = (
     Rule("unregistered-generator-refused", "2.12", "2.13", NOT_REGISTERED, f"{H200}: rng/custom-unregistered on 2.12.1 and 2.13.0"),
     Rule("generator-registered-on-first-use", "2.14", "9.9", "", f"{H200}: rng/custom-unregistered on 2.14.1 and 2.15.0"),
     Rule("register-generator-deprecated", "2.14", "9.9", REGISTER_DEPRECATED, f"{H200}: rng/custom-registered, on stderr, from 2.14 on"),
-    Rule("generator-state-blocks", "2.0", "2.11", "capture-stream", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 on 2.11.0"),
-    Rule("generator-state-blocks", "2.12", "2.13", "default-stream", f"{H200}: dynamic-input/bug gives 0,1,1,3,3,5 on 2.12.1 and 2.13.0"),
-    Rule("generator-state-blocks", "2.14", "9.9", "first-use", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 on 2.14.1 and 2.15.0"),
+    Rule("generator-state-blocks", "2.0", "2.11", "capture-stream", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 on 2.11.0", mechanism=True),
+    Rule("generator-state-blocks", "2.12", "2.13", "default-stream", f"{H200}: dynamic-input/bug gives 0,1,1,3,3,5 there", mechanism=True),
+    Rule("generator-state-blocks", "2.14", "9.9", "first-use", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 on 2.14.1 and 2.15.0", mechanism=True),
     Rule("cublas-handle-in-capture", "2.0", "9.9", "CUBLAS_STATUS_NOT_INITIALIZED", "the seed, torch 2.14: autocast-cache/fix-inside without a warm-up"),
     Rule("sync-in-capture", "2.0", "9.9", "", f"{H200}: hidden-scalar/grad-scaler-bug; CUDA's documentation of stream capture"),
     Rule("empty-capture-warns", "2.0", "9.9", "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream.",
@@ -58,6 +59,7 @@ RULES: Final = (
 
 RULES_IN_FORCE: dict[str, str] = {}
 _USED: set[str] = set()
+_MECHANISMS: Final = frozenset(rule.key for rule in RULES if rule.mechanism)
 
 
 def put_in_force(release: str) -> None:
@@ -72,7 +74,7 @@ def put_in_force(release: str) -> None:
 def use(key: str) -> str | None:
     """The row's value, noted as used; None where no such row holds for this release."""
     value = RULES_IN_FORCE.get(key)
-    if value is not None:
+    if value is not None and key not in _MECHANISMS:
         _USED.add(key)
     return value
 
