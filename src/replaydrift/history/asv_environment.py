@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from asv import util
+from asv.console import log
 from asv.environment import Environment
 
 from replaydrift import environments
@@ -22,13 +23,10 @@ PYTHON: Final = "REPLAYDRIFT_PYTHON"
 RELEASE: Final = "REPLAYDRIFT_RELEASE"
 
 
-def environment_python(release: str) -> Path:
-    """The interpreter that has this release (`2.14.1`), made by nox; asv's UserError says how to make it where there is none."""
-    root = Path(os.environ.get("NOX_ENVDIR", environments.FOLDER))
-    made = environments.of_torch(root, release)
-    if made is None:
-        raise util.UserError(f"there is no environment of torch {release} in {str(root)!r}: nox -s matrix -- --release {release}")
-    return made.python.absolute()
+def environment_python(release: str) -> Path | None:
+    """The interpreter that has this release (`2.14.1`), in an environment that nox made; None where there is none."""
+    made = environments.of_torch(Path(os.environ.get("NOX_ENVDIR", environments.FOLDER)), release)
+    return None if made is None else made.python.absolute()
 
 
 class TorchEnvironment(Environment):  # type: ignore[misc]
@@ -39,6 +37,7 @@ class TorchEnvironment(Environment):  # type: ignore[misc]
     def __init__(self, conf: Any, python: str, requirements: Any, tagged_env_vars: Any) -> None:  # noqa: ARG002 - asv's signature
         self._commit: str | None = None
         self._release: dict[str, str] = {}
+        self._requirements: dict[str, str] = {}  # asv's own constructor reads it before it sets it.
         super().__init__(conf, "", {}, tagged_env_vars)
 
     @property
@@ -62,9 +61,17 @@ class TorchEnvironment(Environment):  # type: ignore[misc]
         return True
 
     def install_project(self, conf: Any, repo: Any, commit_hash: str) -> None:  # noqa: ARG002 - asv's signature
-        """Make the commit's release the one that benchmarks find; UserError where nox has not made its environment."""
+        """Make the commit's release the one that benchmarks find.
+
+        Without its environment this is a build that failed: asv says so and goes on with the other releases of a range.
+        """
         release = str(repo.get_name_from_hash(commit_hash)).removeprefix("v")
-        self._release = {PYTHON: str(environment_python(release)), RELEASE: release}
+        python = environment_python(release)
+        if python is None:
+            make = ["nox", "-s", "matrix", "--", "--release", release]
+            log.error(f"there is no environment of torch {release} yet: {' '.join(make)}")
+            raise util.ProcessError(make, 1, "", "")
+        self._release = {PYTHON: str(python), RELEASE: release}
         self._commit = commit_hash
         self._set_commit_hash(commit_hash)
 
