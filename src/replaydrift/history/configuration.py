@@ -16,6 +16,7 @@ from replaydrift.history.result_files import CAPTURE_MS, VERDICT
 FILE: Final = "asv.conf.json"
 REPOSITORY: Final = "repository"
 RESULTS: Final = "results"
+HTML: Final = "html"
 # asv appends a commit's first eight digits to this, so it leads to an anchor of the page that `site` writes.
 RELEASES_PAGE: Final = "releases.html"
 
@@ -36,6 +37,6 @@ SETTINGS: Final[dict[str, Any]] = {
 def write_configuration(folder: Path) -> Path:
     """The path of asv's configuration for the derived files in `folder`, the `asv` of a store."""
     path = folder / FILE
-    settings = SETTINGS | {"repo": REPOSITORY, "results_dir": RESULTS, "html_dir": "html", "env_dir": "environments"}
+    settings = SETTINGS | {"repo": REPOSITORY, "results_dir": RESULTS, "html_dir": HTML, "env_dir": "environments"}
     path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     return path

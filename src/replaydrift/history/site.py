@@ -19,7 +19,6 @@ from replaydrift.history.chain import chain_of
 from replaydrift.history.copies import add_copies
 from replaydrift.history.pages import touch_up
 from replaydrift.history.release_repository import build_repository, clean_environment
-from replaydrift.history.releases_page import releases_page
 from replaydrift.history.result_files import read_machines, write_result_files
 from replaydrift.releases import Table
 from replaydrift.store import Store
@@ -42,6 +41,8 @@ def derive(store: Store, *, table: Table | None = None, say: Callable[[str], Non
 
     StoreError where the store is damaged, ReleaseError where a stored name is no release, ReplaydriftError where git fails.
     """
+    from replaydrift.history.releases_page import releases_page  # noqa: PLC0415  it brings jinja2, which benchmarks can do without
+
     table = table or releases.read_table()
     machines = read_machines(store, table, say)
     if not machines:
@@ -74,8 +75,7 @@ def publish(
     config = derive(store, table=table, say=say)
     if config is None:
         return None
-    fresh = html_dir.with_name(f".{html_dir.name}.new")
-    fresh.parent.mkdir(parents=True, exist_ok=True)
+    fresh = config.parent / configuration.HTML
     try:
         _run_asv(config, fresh, say)
         shutil.copy(config.parent / configuration.RELEASES_PAGE, fresh)
@@ -83,7 +83,8 @@ def publish(
         if copies:
             add_copies(fresh, say)
         shutil.rmtree(html_dir, ignore_errors=True)
-        fresh.rename(html_dir)
+        html_dir.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(fresh, html_dir)
     except OSError as error:
         raise ReplaydriftError(f"cannot write {str(html_dir)!r}: {error.strerror or error}; choose another --reports folder") from error
     finally:
