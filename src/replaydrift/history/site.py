@@ -82,7 +82,8 @@ def publish(
         touch_up(fresh)
         if copies:
             add_copies(fresh, say)
-        shutil.rmtree(html_dir, ignore_errors=True)
+        if html_dir.exists():
+            shutil.rmtree(html_dir)
         html_dir.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(fresh, html_dir)
     except OSError as error:
