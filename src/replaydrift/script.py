@@ -45,8 +45,9 @@ _MAIN = '''
 def _shown(values):
     """Read each value when it is yielded: a replay may overwrite it later."""
     for step, value in values:
+        value = _plain(value)  # Lets go of a tensor whose block the case may be about to use again.
         if step in ("warmup", "capture", "replay"):
-            yield step, _plain(value)
+            yield step, value
         else:
             print(f"{{step:>8}}  {{value}}")
 
