@@ -70,7 +70,7 @@ def test_silent_wrongness_is_first_and_fails(home: Path) -> None:
     code, text = run("check", "2.13.0", "2.14.1")
     assert code == 1
     assert text.index("Silently wrong now") < text.index("Was silently wrong, raises now")
-    assert "wrong, 3 of 3: 7" in text
+    assert "wrong: 7 (3 of 3)" in text
     assert "replaydrift show g/fix" in text
 
 

@@ -109,6 +109,8 @@ def changes_between(before: Sweep, after: Sweep, cases: Iterable[str] = ()) -> l
 
 def environment_changes(before: Sweep, after: Sweep) -> dict[str, tuple[str, str]]:
     """What else than torch itself differs, by name: the toolkit of the wheel, the driver, libraries."""
+    if after.environment.engine == "model":
+        return {}  # The model runs none of them: torch's Python is all that differs.
     found = {}
     for name, path in _FACTS:
         old, new = _at(before.environment.facts, path), _at(after.environment.facts, path)

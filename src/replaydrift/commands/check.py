@@ -63,9 +63,5 @@ def command(
     elif form == "junit":
         click.echo(to_junit(found), nl=False)
     else:
-        print_check(
-            found,
-            catalogue,
-            Console(width=None if sys.stdout.isatty() else 120, highlight=False, soft_wrap=not sys.stdout.isatty()),
-        )
+        print_check(found, catalogue, Console(highlight=False))
     sys.exit(found.exit_code)

@@ -1,95 +1,101 @@
-"""A check for a person at a terminal, or in a log when piped."""
+"""A check for a person: wrapped and coloured at a terminal, one plain line a fact when piped into a log."""
 
 from __future__ import annotations
 
-from rich.console import Console, Group
+from collections.abc import Iterator
+
+from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from replaydrift.catalogue import Catalogue
-from replaydrift.changes import NEWS
+from replaydrift.changes import NEWS, UNDECIDED
 from replaydrift.check import Check, Finding
-from replaydrift.records import Attempt, CaseRecord
+from replaydrift.records import CaseRecord
 from replaydrift.report.checks import HEADINGS, answer, reproduction, sections
 from replaydrift.verdicts import settled
 
 _STYLES = {0: "bold green", 1: "bold red", 2: "bold yellow"}
+_STEP = 2
+
+# How far a line is indented, in steps, and the line.
+Line = tuple[int, Text]
 
 
 def print_check(check: Check, catalogue: Catalogue, console: Console) -> None:
     """Print the answer, what else changed beside torch, then every finding, the most dangerous first."""
-    console.print(Text(f"torch {check.old} → {check.new} on {check.machine} (engine {check.engine}, {check.gpu})", style="bold"))
-    console.print(Text(answer(check), style=_STYLES[check.exit_code]))
+    for indent, line in lines(check, catalogue):
+        if console.is_terminal:
+            console.print(Padding(line, (0, 0, 0, _STEP * indent)))
+        else:
+            # A log wraps or scrolls as its reader likes; lines broken here could not be searched.
+            console.print(Text(" " * _STEP * indent) + line, soft_wrap=True)
+
+
+def lines(check: Check, catalogue: Catalogue) -> Iterator[Line]:
+    """The whole check, line by line."""
+    yield 0, Text(f"torch {check.old} → {check.new} on {check.machine} (engine {check.engine}, {check.gpu})", style="bold")
+    yield 0, Text(answer(check), style=_STYLES[check.exit_code])
     if check.engine == "model":
-        console.print(Text("These are verdicts of the CPU model of CUDA graphs, not of a GPU.", style="yellow"))
+        yield 0, Text("These are verdicts of the CPU model of CUDA graphs, not of a GPU.", style="yellow")
     for name, (old, new) in check.environment.items():
-        console.print(Text(f"{name}: {old} → {new}", style="dim"))
+        yield 0, Text(f"{name}: {old} → {new}", style="dim")
     for change, causes in sections(check):
-        count = sum(len(findings) for findings in causes)
-        console.print()
-        console.print(Text(f"{HEADINGS[change]} ({count})", style="bold underline"))
+        yield 0, Text()
+        yield 0, Text(f"{HEADINGS[change]} ({sum(len(findings) for findings in causes)})", style="bold underline")
         for findings in causes:
-            console.print(Padding(_cause(findings, check, catalogue), (0, 0, 0, 2)))
+            yield from _cause(findings, check, catalogue)
     if check.stale:
-        console.print()
-        console.print(Text("Explanations that match nothing any more", style="bold underline"))
+        yield 0, Text()
+        yield 0, Text("Explanations that match nothing any more", style="bold underline")
         for entry in check.stale:
-            console.print(Text(f"  {entry.case} {entry.start} → {entry.end}: {entry.change}; correct or delete the entry"))
-    console.print()
-    console.print(Text(f"{check.same} case(s) behave the same.", style="dim"))
+            yield 1, Text(f"{entry.case} {entry.start} → {entry.end}: {entry.change}; correct or delete the entry")
+    yield 0, Text()
+    yield 0, Text(f"{check.same} case(s) behave the same.", style="dim")
 
 
-def _cause(findings: list[Finding], check: Check, catalogue: Catalogue) -> Group:
+def _cause(findings: list[Finding], check: Check, catalogue: Catalogue) -> Iterator[Line]:
     """All findings of one cause, then the cause once."""
-    parts: list[object] = []
+    change = findings[0].change.change
     for finding in findings:
         notes = catalogue.notes.get(finding.change.case)
-        parts.append(Text(finding.change.case, style="bold cyan"))
+        yield 1, Text(finding.change.case, style="bold cyan")
         if notes and notes.meaning:
-            parts.append(Padding(Text(notes.meaning), (0, 0, 0, 2)))
-        parts.append(Padding(_sides(finding, check), (0, 0, 0, 2)))
-        if finding.change.change in NEWS:
-            parts.append(Padding(Text(reproduction(check, finding.change.case), style="dim"), (0, 0, 0, 2)))
-    whys = [Text(f"Why: {entry.why} {entry.link}".rstrip(), style="green") for entry in findings[0].explained_by]
-    parts += [Padding(why, (0, 0, 0, 2)) for why in whys]
-    if findings[0].change.change in NEWS and not findings[0].explained_by:
-        parts.append(
-            Padding(
-                Text(
-                    f"Unexplained. Draft its entry: replaydrift accept {check.old} {check.new} --case {findings[0].change.case}",
-                    style="red",
-                ),
-                (0, 0, 0, 2),
-            )
+            yield 2, Text(notes.meaning)
+        yield from _sides(finding, check)
+        if change in NEWS:
+            yield 2, Text(reproduction(check, finding.change.case), style="dim")
+    for entry in findings[0].explained_by:
+        yield 1, Text(f"Why: {entry.why} {entry.link}".rstrip(), style="green")
+    if change in NEWS and not findings[0].explained_by:
+        cases = " ".join(f"--case {finding.change.case}" for finding in findings)
+        yield (
+            1,
+            Text(
+                f"Unexplained. Draft its entry: replaydrift accept {check.old} {check.new} --machine {check.machine} {cases}", style="red"
+            ),
         )
-    return Group(*parts)  # type: ignore[arg-type]
 
 
-def _sides(finding: Finding, check: Check) -> Table | Text:
-    """Old and new beside each other where both were run; else the sentence that says why not."""
+def _sides(finding: Finding, check: Check) -> Iterator[Line]:
+    """Old and new under each other where both were run; else the sentence that says why not."""
     change = finding.change
-    if change.old is None or change.new is None or change.change in ("not-comparable", "cannot-tell", "flaky", "missing"):
-        return Text(change.why)
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column()
-    table.add_row(check.old, Text(_side(change.old)))
-    table.add_row(check.new, Text(_side(change.new)))
-    return table
+    if change.old is None or change.new is None or change.change in UNDECIDED or change.change == "flaky":
+        yield 2, Text(change.why)
+        return
+    width = max(len(check.old), len(check.new))
+    for release, record in ((check.old, change.old), (check.new, change.new)):
+        first, *rest = _side(record)
+        yield 2, Text(f"{release:{width}}  ", style="dim") + Text(first, style="default")
+        yield from ((3, Text(text)) for text in rest)
 
 
-def _side(record: CaseRecord) -> str:
-    """What one side did: outcome, values where wrong, the chain of errors, warnings with how often."""
+def _side(record: CaseRecord) -> list[str]:
+    """What one side did: outcome, values where wrong; then the causes of an error, and warnings with how often."""
     attempts = settled(record.attempts)
-    attempt: Attempt = attempts[0]
-    lines = [f"{attempt.outcome.text}, {len(attempts)} of {len(attempts)}"]
-    if attempt.outcome.kind == "wrong":
-        lines[0] += f": {attempt.observed}"
-    lines += [f"  caused by {name}: {text}" for name, text in attempt.errors[1:]]
-    lines += [
-        f"  warns {warning.count}×, {warning.category}: {warning.text.strip().splitlines()[0]}"
-        for warning in attempt.warnings
-        if warning.text.strip()
-    ]
-    return "\n".join(lines)
+    attempt = attempts[0]
+    agreed = f"({len(attempts)} of {len(attempts)})"
+    said = [f"wrong: {attempt.observed} {agreed}" if attempt.outcome.kind == "wrong" else f"{attempt.outcome.text} {agreed}"]
+    said += [f"caused by {name}: {text}" for name, text in attempt.errors[1:]]
+    said += [f"warns {w.count}×, {w.category}: {w.text.strip().splitlines()[0]}" for w in attempt.warnings if w.text.strip()]
+    return said
