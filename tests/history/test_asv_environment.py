@@ -23,6 +23,7 @@ BENCHMARK = """
 import os
 
 def track_turned():
+    assert os.path.exists(os.environ["REPLAYDRIFT_PYTHON"])
     assert f"/torch-{os.environ['REPLAYDRIFT_RELEASE']}/bin/python" in os.environ["REPLAYDRIFT_PYTHON"]
     return 1 + (tuple(map(int, os.environ["REPLAYDRIFT_RELEASE"].split("."))) >= (2, 14, 1))
 """
@@ -71,7 +72,7 @@ def test_a_range_runs_each_release_on_its_own_interpreter(project: Path) -> None
 
 
 def test_find_names_the_release(project: Path) -> None:
-    """`asv find` over the releases that have environments ends at the one where the number turned."""
+    """`asv find` over releases that have environments ends at the one where the number turned."""
     said = asv(project, "find", "v2.12.1..v2.15.0", "turn.track_turned", "--machine", "h200")
     assert said.rstrip().endswith("<v2.14.1>")
 
