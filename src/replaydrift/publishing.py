@@ -11,7 +11,7 @@ from replaydrift.agreement import agreement_of
 from replaydrift.catalogue import Catalogue
 from replaydrift.errors import StoreError
 from replaydrift.explanations import Explanation
-from replaydrift.report import html
+from replaydrift.report.html import write as write_pages
 from replaydrift.report.markdown import summary_matrix, write_index
 from replaydrift.report.overview import Overview, overview
 from replaydrift.store import Store, write_whole
@@ -30,7 +30,7 @@ def publish_report(
     """The files written: the report under `reports`, and `readme` where one is given. Same store, same bytes."""
     report = overview(store, catalogue, entries)
     written = [write_whole(reports / "index.md", write_index(report))]
-    written += html.write(report, reports, agreement=agreement_of(store) or None)
+    written += write_pages(report, reports, agreement=agreement_of(store) or None)
     if readme is not None:
         written.append(write_whole(readme, _with_matrix(readme, report)))
     return tuple(written)

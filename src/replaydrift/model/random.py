@@ -34,7 +34,7 @@ class State:
         return taken
 
 
-_PlainGenerator = torch.Generator
+_PlainGenerator: Any = torch.Generator
 _STATES: dict[int, State] = {}  # by address of the C++ generator, which reaches operators as another Python object
 _KEEP: list[Any] = []
 

@@ -19,7 +19,7 @@ from replaydrift.model.submission import submit
 
 NAME = "CPU model of CUDA graphs"
 _Properties = namedtuple(  # noqa: PYI024 - torch's own is a C struct with these attributes
-    "_CudaDeviceProperties",
+    "_Properties",
     "name major minor total_memory multi_processor_count is_integrated is_multi_gpu_board warp_size max_threads_per_multi_processor "
     "max_threads_per_block shared_memory_per_block shared_memory_per_block_optin shared_memory_per_multiprocessor regs_per_multiprocessor "
     "L2_cache_size gcnArchName uuid pci_bus_id pci_device_id pci_domain_id clock_rate memory_clock_rate memory_bus_width",
@@ -182,7 +182,7 @@ def _patch_python() -> None:
         plain_sleep(seconds)
         CLOCK.tick(seconds * 1e6)
 
-    time.sleep = sleep
+    time.sleep = sleep  # type: ignore[assignment]
     torch.compile = _refuse_compile
 
 

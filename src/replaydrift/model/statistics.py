@@ -39,7 +39,7 @@ def reset_peaks(_device: int = 0) -> None:
 
 def snapshot(*_arguments: Any) -> dict[str, Any]:
     """What `torch._C._cuda_memorySnapshot` gives: the segments with their blocks, and no history."""
-    segments = []
+    segments: list[dict[str, Any]] = []
     free = {block.address: block for block in DEVICE.allocator.blocks()}
     every = sorted([*free.values(), *DEVICE.blocks.values()], key=lambda block: block.address)
     for start, size in sorted(DEVICE.allocator.segments.items()):

@@ -27,6 +27,11 @@ def forbid_in_capture(stream: int | None = None) -> None:
 class StreamBase:
     """A stream by its number; 0 is the legacy default stream."""
 
+    stream_id: int
+    device_index: int
+    device_type: int
+    _priority: int
+
     def __new__(cls, priority: int = 0, stream_id: int | None = None, device_index: int = 0, device_type: int = _CUDA, **more: Any) -> Any:
         if more.get("stream_ptr"):
             raise lack("external streams (ExternalStream)")
@@ -106,6 +111,8 @@ class EventBase:
     def __init__(self, *_arguments: Any, **_more: Any) -> None:
         """All is done in `__new__`, as in C."""
 
+    _timing: bool
+    _external: bool
     _time: float | None
     _place: tuple[Capture, frozenset[int]] | None
     _moment: Any
