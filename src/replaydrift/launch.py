@@ -82,6 +82,11 @@ class Server:
             theirs.close()
         self.release = ""
 
+    @property
+    def pid(self) -> int:
+        """The server's process; it leads a session of its own, and every attempt one below it."""
+        return self._process.pid
+
     def fileno(self) -> int:
         """The descriptor that becomes readable when the server says something."""
         return self._channel.fileno()

@@ -10,7 +10,7 @@ initialised_in: list[int] = []
 
 
 def init() -> None:
-    if not os.environ.get("FAKE_TORCH_GPU", "Fake H200"):
+    if not os.environ.get("FAKE_TORCH_GPU", "NVIDIA Fake H200"):
         raise RuntimeError("Found no NVIDIA driver on your system.")
     initialised_in.append(os.getpid())
 
