@@ -113,3 +113,13 @@ def warned():
     os.write(2, (line % 12).encode() + b"something else\n" + (line % 99).encode())
     os.write(2, b"[W CUDAGraph.cpp:7] Warning: older form (function capture_end)\n")
     yield "replay", 1
+
+
+def untouched_eager():
+    """No process."""
+    yield "replay", []
+
+
+def untouched():
+    """The processes that had initialised CUDA when this one was forked."""
+    yield "replay", list(torch.cuda.initialised_in)
