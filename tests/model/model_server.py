@@ -54,7 +54,7 @@ def run(path: Path, qualified_name: str, arguments: dict[str, Any]) -> tuple[str
     except pytest.skip.Exception as reason:
         return "skipped", str(reason)
     except BaseException:  # noqa: BLE001 - the test's outcome, whatever it raised
-        return "failed", traceback.format_exc()
+        return "failed", traceback.format_exc(limit=-8)
     return "passed", ""
 
 
