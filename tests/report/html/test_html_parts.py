@@ -28,10 +28,15 @@ ATOM = "{http://www.w3.org/2005/Atom}"
 
 @given(st.text())
 def test_any_text_is_harmless(text: str) -> None:
-    """Whatever stands in a text, its markup has no element but code, and no character that acts unseen."""
+    """Whatever stands in a text, its markup has no element but code and stress, and no character that acts unseen."""
     marked = str(inline(text))
-    assert set(re.findall(r"<[^>]*>", marked)) <= {"<code>", "</code>"}
+    assert set(re.findall(r"<[^>]*>", marked)) <= {"<code>", "</code>", "<em>", "</em>"}
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", visible(text))
+
+
+def test_stress() -> None:
+    """A word in asterisks is stressed; a product in plain text is not."""
+    assert str(inline("*is* pool memory, 2*x and y*2, a * b * c")) == "<em>is</em> pool memory, 2*x and y*2, a * b * c"
 
 
 def test_chapter_is_paragraphs_lists_and_code() -> None:

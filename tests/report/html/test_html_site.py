@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -174,6 +175,17 @@ def test_silent_wrong_results_come_first(made: Made) -> None:
         text = made.page(name)
         assert 0 < text.index("Silently wrong now") < text.index(">Fixed")
     assert WHY in made.page("index.html")
+
+
+def test_the_newest_change_is_unfolded(make_site: Callable[..., Made]) -> None:
+    """The front page unfolds one arrival a machine: the newest that changed anything, even where a later one did not."""
+    made = make_site(machines=("h200",))
+    machine = made.facts.machines[0]
+    quiet = replace(machine.arrivals[-1], new=RELEASES[3], findings=())
+    html.write(replace(made.facts, machines=(replace(machine, arrivals=(*machine.arrivals[:2], quiet)),)), made.folder)
+    unfolded = re.findall(r'<details class="arrival" open>\s*<summary><span class="to">([^<]+)', made.page("index.html"))
+    assert machine.arrivals[0].findings
+    assert unfolded == [next(check.new for check in reversed(machine.arrivals[:2]) if check.findings)]
 
 
 def test_case_page_tells_the_whole_story(made: Made) -> None:

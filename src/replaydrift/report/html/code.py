@@ -37,7 +37,7 @@ def excerpt(case: Case, group: Group) -> str:
 
 def _first_line(lines: list[str], statement: ast.stmt) -> int:
     """The statement's first line, with decorators and the comment that stands directly above it."""
-    first = min([statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", []))])
+    first: int = min([statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", []))])
     while first > 1 and lines[first - 2].startswith("#"):
         first -= 1
     return first

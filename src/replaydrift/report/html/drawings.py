@@ -80,7 +80,7 @@ def _pool(snapshots: Sequence[Mapping[str, Any]]) -> Drawing:
     shared = any(len(names) > 1 for names in at.values())
     width = label_width + max(sum(_width(label) + 6 for label in labels) for _, _, labels in rows) + 2 * _PAD
     if shared:
-        width += _CHAR * len("same block") + _PAD
+        width += _CHAR * len("same block") + 2 * _PAD
     svg = _svg(width, _ROW * len(rows) + 4)
     for row, (address, names, labels) in enumerate(rows):
         top = row * _ROW + 2

@@ -65,6 +65,11 @@ class Front:
     arrivals: tuple[Check, ...]  # newest first
 
     @property
+    def told(self) -> Check | None:
+        """The arrival that is unfolded: the newest that changed anything, else the newest."""
+        return next((check for check in self.arrivals if check.findings), self.arrivals[0] if self.arrivals else None)
+
+    @property
     def modelled(self) -> bool:
         """True where no GPU executed anything of this."""
         return self.facts.engine == "model"

@@ -7,7 +7,7 @@ import textwrap
 
 from markupsafe import Markup, escape
 
-_CODE = re.compile(r"`([^`\n]+)`")
+_MARKED = re.compile(r"`([^`\n]+)`|(?<![\w*])\*(\w[^*\n]*)\*(?![\w*])")
 _LINK = re.compile(r"https?://[^\s<>\"'`)\]]+")
 _FIELD = re.compile(r"^(Mechanism|Source|Requires): ", re.MULTILINE)
 
@@ -29,10 +29,11 @@ _TURNING = frozenset({*range(0x200E, 0x2010), *range(0x202A, 0x202F), *range(0x2
 
 
 def inline(text: str) -> Markup:
-    """One run of text: `code` in backticks becomes code, everything else is escaped."""
+    """One run of text: `code` in backticks becomes code, a word in asterisks is stressed, everything else is escaped."""
     parts, end = [], 0
-    for match in _CODE.finditer(text):
-        parts += [escape(visible(text[end : match.start()])), Markup("<code>{}</code>").format(visible(match[1]))]
+    for match in _MARKED.finditer(text):
+        marked = Markup("<code>{}</code>").format(visible(match[1])) if match[1] else Markup("<em>{}</em>").format(visible(match[2]))
+        parts += [escape(visible(text[end : match.start()])), marked]
         end = match.end()
     return Markup("").join([*parts, escape(visible(text[end:]))])
 
