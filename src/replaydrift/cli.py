@@ -21,6 +21,7 @@ VERBS: Final[dict[str, str]] = {
     "doctor": "Say what this machine has: GPU, driver, disk, releases that would run.",
     "run": "Run the cases on one torch release and store what happened.",
     "check": "May I upgrade? The changes between two releases, the dangerous first.",
+    "upgrade": "Run two releases in turns, run again whatever differs, then check.",
     "compare": "Set two stores side by side: my GPU against the reference.",
     "accept": "Draft the entry that explains a change in explanations.toml.",
     "floor": "From which release on does a case hold?",

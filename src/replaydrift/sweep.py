@@ -96,7 +96,7 @@ def sweep(wishes: Wishes, catalogue: Catalogue, cases: Iterable[Case], store: St
             catalogue, cases, engine=prepared.engine, attempts=wishes.attempts, sizes=wishes.sizes, limit_s=wishes.limit_s
         )
         folder = store.folder(environment.machine, environment.release)
-        _check_before_writing(store, environment, {entry.case.name for entry in plan.cases})
+        check_before_writing(store, environment, {entry.case.name for entry in plan.cases})
         _check_room(store.root, len(plan.order))
         header = header_of(plan, release=server.release, engine=prepared.engine, facts=prepared.facts)
         journal = stack.enter_context(Journal(folder, header, resume=wishes.resume, fresh=wishes.fresh))
@@ -197,7 +197,7 @@ def slug(gpu: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", gpu.lower().removeprefix("nvidia")).strip("-")[:64] or "gpu"
 
 
-def _check_before_writing(store: Store, environment: Environment, names: set[str]) -> None:
+def check_before_writing(store: Store, environment: Environment, names: set[str]) -> None:
     """StoreError or RunError now for what the store would refuse after the sweep: nobody's time is wasted."""
     store.check_place(environment)
     if environment.release not in store.releases(environment.machine):

@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from replaydrift.catalogue import Catalogue, read_catalogue
+from replaydrift.errors import ReleaseError
 from replaydrift.library import read_library
+from replaydrift.releases import Release
 
 results = click.option(
     "--results", "results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
@@ -31,3 +33,19 @@ def own_cases() -> Path:
 def catalogue_of(cases_dir: Path | None) -> Catalogue:
     """The catalogue of `--cases-dir`, or of the project's own cases; LibraryError where it breaks a rule."""
     return read_catalogue(read_library(cases_dir or own_cases()))
+
+
+class Interpreter(click.ParamType):  # type: ignore[type-arg]
+    """`RELEASE=PATH`, as a pair."""
+
+    name = "RELEASE=PATH"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """The pair; a usage error where the text is none."""
+        release, equals, path = str(value).partition("=")
+        if not equals or not path:
+            self.fail(f"found {value!r}, expected RELEASE=PATH, such as 2.14.1=env/bin/python", param, ctx)
+        try:
+            return str(Release.parse(release)), path
+        except ReleaseError as error:
+            self.fail(str(error), param, ctx)

@@ -1,0 +1,85 @@
+"""`replaydrift upgrade --python OLD=PATH --python NEW=PATH`: run both releases in turns, then check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from replaydrift.commands import check, options
+from replaydrift.progress import progress
+from replaydrift.store import Store
+from replaydrift.sweep import Wishes
+from replaydrift.upgrade import Side, upgrade
+
+
+@click.command()
+@click.option(
+    "--python", "pythons", multiple=True, required=True, type=options.Interpreter(),
+    help="Twice: the old release and the Python that has it, then the new one.",
+)  # fmt: skip
+@click.option("--cases", "patterns", multiple=True, metavar="PATTERN", help="Only the cases that match, such as 'rng' or '*/bug'.")
+@options.cases_dir
+@click.option("--engine", type=click.Choice(["auto", "cuda", "model"]), default="auto", show_default=True, help="A GPU, or the CPU model.")
+@click.option("--attempts", type=click.IntRange(min=1), default=3, show_default=True, help="How often each case runs on each release.")
+@click.option("--jobs", type=click.IntRange(min=1), show_default="half the cores, at most 8; model: cores", help="Attempts at once.")
+@options.results
+@click.option("--machine", metavar="NAME", help="The folder of the store.  [default: the GPU, such as 'h200', or 'model']")
+@click.option("--note", default="", metavar="TEXT", help="Words of yours, kept with the environments.")
+@click.option("--limit", "limit_s", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit of an attempt.")
+@click.option("--resume", is_flag=True, help="Go on with an upgrade that was stopped or killed.")
+@click.option("--fresh", is_flag=True, help="Discard an upgrade that was stopped, and begin again.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    pythons: tuple[tuple[str, str], ...],
+    patterns: tuple[str, ...],
+    cases_dir: Path | None,
+    engine: str,
+    attempts: int,
+    jobs: int | None,
+    results: Path,
+    machine: str | None,
+    note: str,
+    limit_s: float | None,
+    resume: bool,
+    fresh: bool,
+    explanations: Path,
+    form: str | None,
+) -> None:
+    """Run the cases on two torch releases in turns, run again whatever differs, and print the check.
+
+    Each round is one attempt a case on both releases, old and new beginning in turn. A case that differs gets three more
+    attempts on both sides, one whose attempts disagree seven in all, and every attempt counts. The exit code is that of
+    `replaydrift check`. Costs are not measured.
+    """
+    if len(pythons) != 2:
+        raise click.UsageError(f"found --python {len(pythons)} time(s), expected it twice: --python OLD=PATH --python NEW=PATH")
+    if resume and fresh:
+        raise click.UsageError("--resume goes on with what --fresh discards: give one of them")
+    catalogue = options.catalogue_of(cases_dir)
+    old, new = (Side(release, python) for release, python in pythons)
+    wishes = Wishes(
+        python=old.python,
+        engine=engine,
+        attempts=attempts,
+        jobs=jobs,
+        machine=machine,
+        note=note,
+        limit_s=limit_s,
+        resume=resume,
+        fresh=fresh,
+    )
+    with progress() as watcher:
+        done = upgrade(
+            old, new, wishes, catalogue, catalogue.library.select(patterns), Store(results), watcher,
+            lambda line: click.echo(line, err=True),
+        )  # fmt: skip
+    ctx.invoke(
+        check.command, old=done.old, new=done.new, results=results, machine=done.machine, patterns=patterns, cases_dir=cases_dir,
+        explanations=explanations, form=form,
+    )  # fmt: skip
+
+
+# How a check is printed is said once, there.
+command.params += [option for option in check.command.params if option.name in ("explanations", "form")]
