@@ -109,6 +109,18 @@ def test_accept_then_pass_then_rot(home: Path) -> None:
     assert "Explanations that match nothing any more" in text
 
 
+def test_an_entry_speaks_of_the_version_not_of_the_build(home: Path) -> None:
+    """A default wheel is named without its build, so the entry holds for a CPU wheel of the same version too."""
+    put(MID, "raised:E: text")
+    put(NEW, "correct")
+    assert run("accept", "2.13.0", "2.14.1", "--why", "known", "--any-machine")[0] == 0
+    (entry,) = read_explanations(Path("explanations.toml"))
+    assert (entry.start, entry.end, entry.machine) == ("2.13.0", "2.14.1", "*")
+    put("2.13.0+cpu", "raised:E: text", machine="other")
+    put("2.14.1+cpu", "correct", machine="other")
+    assert run("check", "2.13.0", "2.14.1", "--machine", "other")[0] == 0
+
+
 def test_accept_needs_a_reason(home: Path) -> None:
     """Nobody is asked where there is no terminal, and no entry is written without a reason."""
     put(MID, "raised:E: text")

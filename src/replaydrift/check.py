@@ -127,8 +127,9 @@ def _at(tree: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 
 
 def _within(start: str, end: str, old: str, new: str) -> bool:
-    """True where the step from `start` to `end` lies in the range from `old` to `new`."""
-    return releases.order(old) <= releases.order(start) and releases.order(end) <= releases.order(new)
+    """True where the step from `start` to `end` lies in the range from `old` to `new`, whatever the builds."""
+    first, last, low, high = (releases.Release.parse(name).key[:-1] for name in (start, end, old, new))
+    return low <= first and last <= high
 
 
 def _is_stale(entry: Explanation, store: Store, machine: str, old: str, new: str) -> bool:

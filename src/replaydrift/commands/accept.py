@@ -65,6 +65,11 @@ def command(
     click.echo(f"{len(wanted)} entries added to {explanations}.")
 
 
+def _name(release: str) -> str:
+    """The release as an entry names it: without a build where it is a default wheel, so that it speaks of other machines' too."""
+    return releases.Release.parse(release).version if releases.wheel(release) == "default" else release
+
+
 def _asked() -> str:
     """What a person answers; an error where nobody is there to ask."""
     if not sys.stdin.isatty():
@@ -78,8 +83,8 @@ def _entry(finding: Finding, machine: str, old: str, new: str, why: str, link: s
     values = {
         "case": finding.change.case,
         "machine": machine,
-        "from": old,
-        "to": new,
+        "from": _name(old),
+        "to": _name(new),
         "change": finding.change.change,
         "before": state(finding.change, "before"),
         "after": state(finding.change, "after"),

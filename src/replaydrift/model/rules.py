@@ -41,16 +41,18 @@ class Rule:
 
 
 H200: Final = "an H200 with torch 2.11.0 to 2.15.0, driver 580"
+PER_CAPTURE: Final = "pytorch/pytorch pull request 176752"
+LAZY: Final = "pytorch/pytorch pull request 176753"
 RULES: Final = (
     Rule("pageable-refused", "2.10", "9.9", PAGEABLE, f"{H200}: freed-cpu-input; the text stands in libtorch_cuda.so of these releases"),
     Rule("captured-pinned-withheld", "2.0", "9.9", "", f"{H200}: freed-cpu-input/bug-pinned"),
     Rule("unregistered-generator-refused", "2.0", "2.11", NOT_IN_CAPTURE_MODE, f"{H200}: rng/custom-unregistered on 2.11.0"),
-    Rule("unregistered-generator-refused", "2.12", "2.13", NOT_REGISTERED, f"{H200}: rng/custom-unregistered on 2.12.1 and 2.13.0"),
-    Rule("generator-registered-on-first-use", "2.14", "9.9", "", f"{H200}: rng/custom-unregistered on 2.14.1 and 2.15.0"),
-    Rule("register-generator-deprecated", "2.14", "9.9", REGISTER_DEPRECATED, f"{H200}: rng/custom-registered, on stderr, from 2.14 on"),
+    Rule("unregistered-generator-refused", "2.12", "2.13", NOT_REGISTERED, f"{H200}: rng/custom-unregistered on 2.12.1 and 2.13.0; {PER_CAPTURE}"),
+    Rule("generator-registered-on-first-use", "2.14", "9.9", "", f"{H200}: rng/custom-unregistered on 2.14.1 and 2.15.0; {LAZY}"),
+    Rule("register-generator-deprecated", "2.14", "9.9", REGISTER_DEPRECATED, f"{H200}: rng/custom-registered, on stderr, from 2.14 on; {LAZY}"),
     Rule("generator-state-blocks", "2.0", "2.11", "capture-stream", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 on 2.11.0", mechanism=True),
-    Rule("generator-state-blocks", "2.12", "2.13", "default-stream", f"{H200}: dynamic-input/bug gives 0,1,1,3,3,5 there", mechanism=True),
-    Rule("generator-state-blocks", "2.14", "9.9", "first-use", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 on 2.14.1 and 2.15.0", mechanism=True),
+    Rule("generator-state-blocks", "2.12", "2.13", "default-stream", f"{H200}: dynamic-input/bug gives 0,1,1,3,3,5; {PER_CAPTURE}", mechanism=True),
+    Rule("generator-state-blocks", "2.14", "9.9", "first-use", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 again; {LAZY}", mechanism=True),
     Rule("cublas-handle-in-capture", "2.0", "9.9", "CUBLAS_STATUS_NOT_INITIALIZED", "the seed, torch 2.14: autocast-cache/fix-inside without a warm-up"),
     Rule("sync-in-capture", "2.0", "9.9", "", f"{H200}: hidden-scalar/grad-scaler-bug; CUDA's documentation of stream capture"),
     Rule("empty-capture-warns", "2.0", "9.9", "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream.",
