@@ -107,6 +107,28 @@ def check(session: nox.Session) -> None:
 
 
 @nox.session
+def upgrade(session: nox.Session) -> None:
+    """Run two releases in turns, run again whatever differs, then check: `nox -s upgrade -- 2.13.0 2.14.1`."""
+    names, options = [word for word in session.posargs[:2] if not word.startswith("-")], read_options(session.posargs[2:])
+    if len(names) != 2:
+        session.error(f"found {' '.join(session.posargs) or 'nothing'} after --, expected the old release, the new one, then options")
+    driver = make(session, "driver", "-e", ".[driver]")
+    try:
+        pythons = [f"--python={name}={make_torch(session, name, options).python}" for name in names]
+    except ReplaydriftError as error:
+        session.error(str(error))
+    session.run(driver, "-m", "replaydrift", "upgrade", *pythons, *options.to_run, external=True)
+
+
+@nox.session
+def bisect(session: nox.Session) -> None:
+    """Since which release? `nox -s bisect -- rng/custom-unregistered --good 2.11.0 --bad 2.15.0`, installing as it goes."""
+    driver = make(session, "driver", "-e", ".[driver]")
+    folder = f"--environments={folder_of(session)}"
+    session.run(driver, "-m", "replaydrift", "bisect", folder, *session.posargs, external=True)
+
+
+@nox.session
 def compare(session: nox.Session) -> None:
     """Set two stores side by side: `nox -s compare -- --results mine --results results`."""
     driver = make(session, "driver", "-e", ".[driver]")

@@ -165,9 +165,7 @@ class _Visits:
         if earlier is None:
             check_before_writing(self.store, environment, set(names))
         elif earlier.facts != environment.facts:
-            differing = sorted(
-                key for key in {*earlier.facts, *environment.facts} if earlier.facts.get(key) != environment.facts.get(key)
-            )
+            differing = sorted(key for key in {*earlier.facts, *environment.facts} if earlier.facts.get(key) != environment.facts.get(key))
             raise RunError(
                 f"torch {environment.release} ran in an environment that differs in {', '.join(differing)} from its visits before: "
                 "begin again with --fresh",
