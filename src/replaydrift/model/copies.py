@@ -50,7 +50,7 @@ def into_device(target: torch.Tensor, source: torch.Tensor, *, non_blocking: boo
         _keep(source)
         PINNED.touch(source, end)
     if not (non_blocking and pinned):
-        CLOCK.catch_up(end)
+        _catch_up(end)
     return target
 
 
@@ -80,8 +80,14 @@ def into_host(target: torch.Tensor, source: torch.Tensor, *, non_blocking: bool)
         _keep(target)
         PINNED.touch(target, end)
     if DEVICE.capture is None and not non_blocking:
-        CLOCK.catch_up(end)
+        _catch_up(end)
     return target
+
+
+def _catch_up(end: float) -> None:
+    CLOCK.catch_up(end)
+    if DEVICE.observer is not None:
+        DEVICE.observer.host_waited(DEVICE.stream)
 
 
 def _duration(tensor: torch.Tensor) -> float:
@@ -99,6 +105,8 @@ def _keep(tensor: torch.Tensor) -> None:
 def _refuse_pageable(host: torch.Tensor) -> None:
     """Raise as torch does where a captured copy would touch pageable memory. The capture itself stays valid."""
     if DEVICE.capture is not None and not is_pinned(host):
+        if DEVICE.observer is not None:
+            DEVICE.observer.refused("pageable-in-capture", "copy_")
         raise RuntimeError(rules.text("pageable-refused"))
 
 
@@ -107,4 +115,6 @@ def _wait_or_fail() -> None:
     if capture is not None:
         capture.invalid = True
         rules.use("sync-in-capture")
+        if DEVICE.observer is not None:
+            DEVICE.observer.refused("sync-in-capture", "a copy without non_blocking=True")
         raise cuda_error(STREAM_CAPTURE_UNSUPPORTED)

@@ -63,7 +63,7 @@ class Device:
     """All state of the modelled GPU."""
 
     def __init__(self) -> None:
-        self.allocator = CachingAllocator(arena.DEVICE_START, arena.DEVICE_END, arena.zero)
+        self.allocator = CachingAllocator(arena.DEVICE_START, arena.DEVICE_END, self._unmapped)
         self.captures: dict[int, Capture] = {}  # by stream that takes part
         self.blocks: dict[int, Block] = {}  # live blocks by address
         self._current = _Current()
@@ -137,7 +137,14 @@ class Device:
         ready = [block for when, block in self._deferred if when <= CLOCK.now]
         self._deferred = [(when, block) for when, block in self._deferred if when > CLOCK.now]
         for block in ready:
+            if self.observer is not None:
+                self.observer.released(block)
             self.allocator.free(block)
+
+    def _unmapped(self, address: int, size: int) -> None:
+        arena.zero(address, size)
+        if self.observer is not None:
+            self.observer.unmapped(address, size)
 
     def empty_cache(self) -> None:
         """What `torch.cuda.empty_cache` does."""

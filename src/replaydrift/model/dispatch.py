@@ -17,7 +17,7 @@ from replaydrift.model.arena import alias, is_pinned, on_device
 from replaydrift.model.clock import CLOCK
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE
-from replaydrift.model.failures import STREAM_CAPTURE_UNSUPPORTED, cuda_error
+from replaydrift.model.failures import STREAM_CAPTURE_UNSUPPORTED, cuda_error, lack
 from replaydrift.model.forms import Form, form_of, forms_of_results, map_tensors, tensors_in
 from replaydrift.model.operators import Operator, operator
 from replaydrift.model.pinned import PINNED
@@ -62,6 +62,8 @@ def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if kwargs:
         tensors += tensors_in(kwargs)
     if not _works_on_device(tensors, kwargs, traits):
+        if DEVICE.observer is not None:
+            DEVICE.observer.host_ran(args, kwargs, traits)
         return _on_host(func, args, kwargs)
     return on_device_run(func, args, kwargs, traits, tensors)
 
@@ -71,6 +73,8 @@ def _works_on_device(tensors: list[torch.Tensor], kwargs: dict[str, Any], traits
     if asked is not None and asked.type not in ("cpu", "cuda"):
         return False
     if asked is not None and asked.type == "cuda":
+        if asked.index not in (None, 0):
+            raise lack(f"device {asked}: it has one GPU, cuda:0")
         STATE.last_was_on_device = True
         return True
     for tensor in tensors:
@@ -105,21 +109,27 @@ def on_device_run(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator
     strangers = [tensor for tensor in tensors if tensor.dim() and tensor.numel() and not on_device(tensor)]
     if strangers:
         _refuse_strangers(strangers, traits)
-    if traits.syncs or _has_mask(args, traits):
+    waits = traits.syncs or _has_mask(args, traits)
+    if waits:
         synchronise_for(traits.name)
     blas.use(traits.name)
     if accumulation.is_one(traits, args, kwargs):
         return execute(aten.add_.Tensor, args, kwargs, operator(aten.add_.Tensor))
     if traits.random:
         return random.run(func, args, kwargs, traits, execute)
-    return execute(func, args, kwargs, traits)
+    results = execute(func, args, kwargs, traits)
+    if waits and DEVICE.observer is not None:
+        DEVICE.observer.host_waited(DEVICE.stream)
+    return results
 
 
 def execute(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator, plain: Any = None) -> Any:
     """The results of one kernel on the current stream, in time. `plain` is the operator where `func` is one made for this call."""
     stream, capture = DEVICE.stream, DEVICE.capture
-    if capture is None and CLOCK.idle(stream) and DEVICE.observer is None:
+    if capture is None and CLOCK.idle(stream):
         results = place(func(*args, **kwargs))
+        if DEVICE.observer is not None:
+            DEVICE.observer.submitted(traits.name, stream, None, _read(args, kwargs), _written(args, kwargs, traits, results))
         CLOCK.occupy(stream, COSTS.of_bytes(_bytes_touched(args, results)))
         return results
     return _later(func, args, kwargs, traits, plain or func)
@@ -163,8 +173,19 @@ def _later(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator, plain
             for target, source in zip(targets, tensors_in(func(*frozen_args, **frozen_kwargs)), strict=True):
                 target.copy_(source)
 
-    submit(traits.name, work, COSTS.of_bytes(_bytes_touched(args, results)), reads=tensors_in((args, kwargs)), writes=outputs)
+    submit(traits.name, work, COSTS.of_bytes(_bytes_touched(args, results)), reads=_read(args, kwargs), writes=outputs)
     return results if traits.returns_arguments else None
+
+
+def _read(args: Any, kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    return tensors_in((args, {name: value for name, value in kwargs.items() if name != "out"} if "out" in kwargs else kwargs))
+
+
+def _written(args: Any, kwargs: dict[str, Any], traits: Operator, results: Any) -> list[torch.Tensor]:
+    if not traits.only_arguments:
+        return tensors_in(results)
+    names = traits.argument_names
+    return tensors_in([args[p] if p < len(args) else kwargs.get(names[p]) for p in traits.returns_arguments if p is not None])
 
 
 def freeze(tensor: torch.Tensor) -> torch.Tensor:
@@ -207,8 +228,12 @@ def synchronise_for(name: str) -> None:
     if capture is not None:
         capture.invalid = True
         rules.use("sync-in-capture")
+        if DEVICE.observer is not None:
+            DEVICE.observer.refused("sync-in-capture", name.removeprefix("aten::"))
         raise cuda_error(STREAM_CAPTURE_UNSUPPORTED)
     CLOCK.catch_up(CLOCK.reached(DEVICE.stream))
+    if DEVICE.observer is not None:
+        DEVICE.observer.host_waited(DEVICE.stream)
 
 
 def _has_mask(args: Any, traits: Operator) -> bool:
@@ -230,6 +255,8 @@ def _refuse_strangers(strangers: list[torch.Tensor], traits: Operator) -> None:
 def _index(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> Any:
     """Indexing: indices that lie on the CPU are copied over first, a pageable copy."""
     if not on_device(args[0]):
+        if DEVICE.observer is not None:
+            DEVICE.observer.host_ran(args, kwargs, traits)
         return func(*args, **kwargs)
     indices = [
         copies.to_device(index, non_blocking=False) if isinstance(index, torch.Tensor) and not on_device(index) else index
@@ -244,8 +271,8 @@ def _empty(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> An
     tensors = tensors_in(args)
     if not _works_on_device(tensors, kwargs, traits):
         return _on_host(func, args, kwargs)
-    form = forms_of_results(func, args, {**kwargs, "device": _CPU, "pin_memory": False} if traits.has_device else kwargs)
-    return _new_results(form)
+    plain = {**kwargs, "device": _CPU, "pin_memory": False} if traits.has_device else kwargs
+    return _new_results(forms_of_results(func, args, plain, virtual=True))
 
 
 def _copy(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> Any:
@@ -257,6 +284,8 @@ def _copy(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> Any
         return copies.into_device(target, source, non_blocking=non_blocking)
     if on_device(source):
         return copies.into_host(target, source, non_blocking=non_blocking)
+    if DEVICE.observer is not None:
+        DEVICE.observer.host_ran(args, kwargs, traits)
     return func(*args, **kwargs)
 
 
@@ -268,6 +297,8 @@ def _to_copy(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> 
     if here and there:
         return execute(func, args, rest, traits)
     if not here and not there:
+        if DEVICE.observer is not None:
+            DEVICE.observer.host_ran(args, kwargs, traits)
         return _on_host(func, args, kwargs)
     non_blocking = kwargs.get("non_blocking", False)
     if there:

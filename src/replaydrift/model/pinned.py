@@ -8,6 +8,7 @@ import torch
 
 from replaydrift.model import arena
 from replaydrift.model.clock import CLOCK
+from replaydrift.model.device import DEVICE
 
 _ROUND: Final = 512
 
@@ -27,6 +28,8 @@ class PinnedAllocator:
         """A tensor of this form in pinned memory."""
         length = max(_ROUND, 1 << (max(nbytes, 1) - 1).bit_length())
         address = self._take(length)
+        if DEVICE.observer is not None:
+            DEVICE.observer.pinned(address, length)
         return arena.strided(arena.storage_at(address, nbytes, lambda: self._gone(address)), dtype, size, stride)
 
     def touch(self, tensor: torch.Tensor, until: float) -> None:
@@ -53,6 +56,8 @@ class PinnedAllocator:
         """Nothing to do: given-back host memory is never seen by a program, which cannot read it any more."""
 
     def _gone(self, address: int) -> None:
+        if DEVICE.observer is not None:
+            DEVICE.observer.unpinned(address)
         self._waiting.append(address)
 
     def _take(self, length: int) -> int:

@@ -21,6 +21,8 @@ def forbid_in_capture(stream: int | None = None) -> None:
     if touched:
         for capture in touched:
             capture.invalid = True
+        if DEVICE.observer is not None:
+            DEVICE.observer.refused("sync-in-capture", "a wait or query of the host")
         raise cuda_error(STREAM_CAPTURE_UNSUPPORTED)
 
 
@@ -73,7 +75,10 @@ class StreamBase:
         """True where all work on the stream is done; forbidden while it is captured."""
         forbid_in_capture(self.stream_id)
         CLOCK.tick(1.0)
-        return CLOCK.free_at.get(self.stream_id, 0.0) <= CLOCK.now
+        done = CLOCK.free_at.get(self.stream_id, 0.0) <= CLOCK.now
+        if done and DEVICE.observer is not None:
+            DEVICE.observer.host_waited(self.stream_id)
+        return done
 
     def synchronize(self) -> None:
         """Wait for the stream; forbidden while it is captured."""
@@ -169,7 +174,10 @@ class EventBase:
         """True where the event has come, or was never recorded."""
         self._refuse_captured()
         CLOCK.tick(1.0)
-        return self._time is None or self._time <= CLOCK.now
+        come = self._time is None or self._time <= CLOCK.now
+        if come and DEVICE.observer is not None:
+            DEVICE.observer.host_waited_for(self._moment)
+        return come
 
     def synchronize(self) -> None:
         """Wait for the event; at once where it was never recorded."""
@@ -203,6 +211,8 @@ class EventBase:
             capture = self._place[0]
             if capture in DEVICE.captures.values():
                 capture.invalid = True
+            if DEVICE.observer is not None:
+                DEVICE.observer.refused("sync-in-capture", "a wait or query of an event")
             raise cuda_error(CAPTURED_EVENT)
 
 

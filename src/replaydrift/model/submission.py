@@ -16,13 +16,6 @@ def submit(
     """Record the work where the current stream is captured, else queue it; returns when it ends (0 for recorded work)."""
     stream, capture = DEVICE.stream, DEVICE.capture
     operation = DEVICE.observer.submitted(name, stream, capture, reads, writes) if DEVICE.observer is not None else None
-    if operation is not None:
-        inner = work
-
-        def work() -> None:
-            DEVICE.observer.runs(operation)
-            inner()
-
     if capture is not None:
         capture.add(stream, Node(work, microseconds, (), name, at_end, operation=operation))
         return 0.0

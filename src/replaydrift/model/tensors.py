@@ -158,6 +158,8 @@ def _type(self: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **k
 def _numpy(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
     if on_device(self):
         raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+    if DEVICE.observer is not None:
+        DEVICE.observer.host_reads("numpy", self)
     return _original["numpy"](self, *args, **kwargs)
 
 
@@ -165,6 +167,8 @@ def _tolist(self: torch.Tensor) -> Any:
     if on_device(self):
         synchronise_for("tolist")
         return _original["tolist"](move(self.detach(), _CPU))
+    if DEVICE.observer is not None:
+        DEVICE.observer.host_reads("tolist", self)
     return _original["tolist"](self)
 
 
