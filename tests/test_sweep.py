@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from toybox import HERE, SOURCE, Watcher, catalogue, environ, run_toys
 from replaydrift import sweep as sweeping
 from replaydrift.errors import LibraryError, ReplaydriftError, RunError, StoreError
 from replaydrift.journal import FILE_NAME
-from replaydrift.launch import Server
 from replaydrift.plan import make_plan
 from replaydrift.store import Store
 from replaydrift.sweep import check_release, slug
@@ -289,6 +289,36 @@ def test_the_disk_fills_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> Non
     assert watcher.totals == (2, 5)
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 24 KiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24k", "none", str(place)], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip("no right to mount a small disk")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def test_a_disk_that_is_really_full(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a disk that fills up what was kept is whole, and with more room the sweep goes on from there."""
+    monkeypatch.setattr(sweeping, "_LEAST_FREE_BYTES", 0)
+    monkeypatch.setattr(sweeping, "_BYTES_AN_ATTEMPT", 0)
+    store = Store(small_disk / "results")
+    toys = {"folder": HERE / "toys", "attempts": 6, "jobs": 1}
+    with pytest.raises(RunError, match="No space left on device; the [1-9] attempts before are kept"):
+        run_toys(store, "hostile/prints-much", **toys)
+    with pytest.raises(RunError, match="No space left on device"):
+        run_toys(store, "hostile/prints-much", resume=True, **toys)
+    subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
+    watcher = Watcher()
+    swept = run_toys(store, "hostile/prints-much", resume=True, watcher=watcher, **toys)
+    assert watcher.totals is not None
+    assert 1 <= watcher.totals[0] < 12 == watcher.totals[1]
+    assert [attempt.outcome.text for attempt in swept.records[0].attempts] == ["correct"] * 6
+
+
 def test_a_full_disk_when_the_store_is_written(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where only the last step fails, --resume runs nothing again and writes the records."""
 
@@ -323,23 +353,23 @@ def test_an_edited_case_does_not_go_on(tmp_path: Path, store: Store, monkeypatch
     assert len(run_toys(store, "slow/bug", folder=tmp_path, fresh=True).records) == 1
 
 
-def test_cuda_stays_untouched_in_the_server(store: Store) -> None:
-    """The process that forks attempts has not initialised CUDA, although the facts of the GPU were asked for."""
-    with Server(sys.executable) as server:
-        server.hello()
-        server.prepare("auto")
-        path = HERE / "toys" / "plain.py"
-        server.run(id=1, path=str(path), function="untouched", options={}, scale=1.0, limit_s=20, memory_bytes=2**40)
-        ended: list[dict[str, Any]] = []
-        while not ended:
-            ended = server.messages(5.0)
-    assert ended[0]["report"]["values"] == [["replay", []]]
+@pytest.mark.parametrize(("imports", "preloaded"), [("", "correct"), ("touches CUDA", "wrong")])
+def test_cuda_stays_untouched_in_the_server(store: Store, monkeypatch: pytest.MonkeyPatch, imports: str, preloaded: str) -> None:
+    """The process that forks attempts has not initialised CUDA, although the facts of the GPU were asked for.
+
+    Slow imports are shared by all attempts, unless a release touches CUDA in them.
+    """
+    monkeypatch.setenv("FAKE_TORCH_DYNAMO", imports)
+    swept = run_toys(store, "plain/untouched", "plain/preloaded", folder=HERE / "toys")
+    outcomes = {record.case: record.attempts[0].outcome.text for record in swept.records}
+    assert outcomes == {"plain/untouched": "correct", "plain/preloaded": preloaded}
 
 
 def test_run_as_a_program_reads_it(tmp_path: Path) -> None:
     """`run --json` prints one JSON object on stdout, and progress as plain lines on stderr."""
     done = subprocess.run(
-        command(tmp_path / "results", "--json", "--attempts", "2"), env=environment(), check=True, capture_output=True, text=True, timeout=60
+        command(tmp_path / "results", "--json", "--attempts", "2"),
+        env=environment(), check=True, capture_output=True, text=True, timeout=60,
     )
     tree = json.loads(done.stdout)
     assert tree["verdicts"] == {"reproduced": 1, "holds": 3}

@@ -47,15 +47,19 @@ class Watcher:
         self.totals: tuple[int, int] | None = None
 
     def doing(self, what: str) -> None:
+        """Note what begins."""
         self.told.append(what)
 
     def begun(self, environment: Environment, done: int, total: int) -> None:
+        """Note how much there is to do."""
         self.totals = done, total
 
     def attempted(self, done: int) -> None:
+        """Note that an attempt ended."""
         self.told.append(f"attempt {done}")
 
     def judged(self, planned: Planned, number: int, attempt: Attempt) -> None:
+        """Note what an attempt came to."""
         self.told.append(f"{planned.case.name} #{number} {attempt.outcome.text}")
 
 

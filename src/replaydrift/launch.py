@@ -36,12 +36,12 @@ if sys.version_info < (3, 10):
     sys.exit("Python %d.%d is too old: expected 3.10 or later" % sys.version_info[:2])
 import importlib.util
 sys.path[:] = [entry for entry in sys.path if entry]
-folder, descriptor = sys.argv[1], int(sys.argv[2])
+folder, descriptor, first = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 spec = importlib.util.spec_from_file_location("replaydrift", folder + "/__init__.py", submodule_search_locations=[folder])
 package = sys.modules["replaydrift"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(package)
 from replaydrift.child.server import main
-main(descriptor)
+main(descriptor, *first)
 """
 
 

@@ -42,9 +42,10 @@ def test_no_gpu(monkeypatch: pytest.MonkeyPatch, cuda: str, reason: str) -> None
         pytest.skip("there is a driver here")
     monkeypatch.setenv("FAKE_TORCH_GPU", "")
     monkeypatch.setenv("FAKE_TORCH_CUDA", cuda)
-    with Server(sys.executable) as server, pytest.raises(RunError, match=reason):
+    with Server(sys.executable) as server:
         server.hello()
-        server.prepare("cuda")
+        with pytest.raises(RunError, match=reason):
+            server.prepare("cuda")
 
 
 def test_variables() -> None:

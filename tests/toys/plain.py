@@ -123,3 +123,15 @@ def untouched_eager():
 def untouched():
     """The processes that had initialised CUDA when this one was forked."""
     yield "replay", list(torch.cuda.initialised_in)
+
+
+def preloaded_eager():
+    """What attempts share was imported before."""
+    yield "replay", True
+
+
+def preloaded():
+    """It was imported before this process was forked."""
+    import sys
+
+    yield "replay", "torch._dynamo" in sys.modules

@@ -43,6 +43,13 @@ def gather_apart(engine: str) -> dict[str, Any]:
     return answer
 
 
+def forks_are_spoilt() -> bool:
+    """True where something in this process touched CUDA, so that torch refuses CUDA in every process forked from it."""
+    torch = sys.modules["torch"]
+    refuses = getattr(torch.cuda, "_is_in_bad_fork", None)
+    return refuses is not None and bool(_apart(lambda: {"spoilt": bool(refuses())})["spoilt"])
+
+
 def _gather(*, want_gpu: bool) -> dict[str, Any]:
     torch = sys.modules["torch"]
     facts: dict[str, Any] = {

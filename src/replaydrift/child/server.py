@@ -26,13 +26,19 @@ from replaydrift.child.running import Running
 
 _TICK_S: Final = 0.05
 _SCAN_S: Final = 0.5
+# Optimizers, GradScaler, make_graphed_callables and deterministic algorithms import it when they are first used: half a second to
+# five, an attempt.
+_PRELOADED: Final = ("torch._dynamo",)
 
 
 class Server:
     """Serves one driver over one socket until the socket closes."""
 
-    def __init__(self, channel: socket.socket) -> None:
+    def __init__(self, channel: socket.socket, first: dict[str, Any] | None = None) -> None:
+        """`first` is the request that made an earlier server of this process begin anew: nothing is preloaded then."""
         self._channel = channel
+        self._first = first
+        self._may_preload = first is None
         self._input = b""
         self._running: dict[int, Running] = {}  # by pid
         self._orphans = Orphans(self._reap)
@@ -50,6 +56,8 @@ class Server:
         processes.become_subreaper()
         try:
             if self._import_torch():
+                if self._first is not None:
+                    self._answer(self._first)
                 while self._turn():
                     pass
         finally:
@@ -67,9 +75,6 @@ class Server:
             return False
         folder = os.path.dirname(str(getattr(torch, "__file__", None) or ""))
         self._places = (os.path.dirname(folder), sys.prefix, os.path.expanduser("~"))
-        # Objects that exist now live as long as the server: left out of collections, their pages stay shared with every fork.
-        gc.collect()
-        gc.freeze()
         self._send({"hello": {"release": release, "python": sys.version.split()[0], "pid": os.getpid()}})
         return True
 
@@ -100,9 +105,24 @@ class Server:
 
     def _answer(self, request: dict[str, Any]) -> None:
         if request["do"] == "prepare":
+            self._preload(request)
             self._send(self._prepare(request["engine"], facts=request["facts"]))
         else:
             self._start(request)
+
+    def _preload(self, request: dict[str, Any]) -> None:
+        """Import what many cases import on their way, once instead of in every attempt, unless that would touch CUDA.
+
+        Should a release touch CUDA when it imports this, no fork could use CUDA any more: the server then begins anew without it.
+        """
+        if not self._may_preload:
+            return
+        for module in _PRELOADED:
+            with suppress(Exception):  # A case that needs it will say what is wrong with it.
+                importlib.import_module(module)
+        if environment.forks_are_spoilt():
+            os.set_inheritable(self._channel.fileno(), True)
+            os.execv(sys.executable, [*sys.orig_argv, json.dumps(request)])  # noqa: S606 - this very program
 
     def _prepare(self, engine: str, *, facts: bool) -> dict[str, Any]:
         """Settle which engine executes cases, and gather facts in a process of its own, so that CUDA stays untouched here."""
@@ -120,7 +140,9 @@ class Server:
                 gathered |= environment.model_facts(self._model)
             except Exception as error:  # noqa: BLE001 - the driver says why the model does not work with this torch
                 return {"failed": f"the CPU model cannot run: {error if type(error).__name__ == 'ModelRefused' else repr(error)}"}
-            gc.freeze()
+        # Objects that exist now live as long as the server: left out of collections, their pages stay shared with every fork.
+        gc.collect()
+        gc.freeze()
         return {"prepared": {"engine": engine, "facts": gathered}}
 
     def _start(self, request: dict[str, Any]) -> None:
@@ -182,10 +204,10 @@ class Server:
             self._channel.sendall(json.dumps(message).encode() + b"\n")
 
 
-def main(descriptor: int) -> None:
-    """Serve the driver at the other end of the socket with this number."""
+def main(descriptor: int, first: str | None = None) -> None:
+    """Serve the driver at the other end of the socket with this number; `first` is a request to answer at once, as JSON."""
     sys.argv = ["case"]
     sys.dont_write_bytecode = True
     channel = socket.socket(fileno=descriptor)
     channel.set_inheritable(False)
-    Server(channel).serve()
+    Server(channel, None if first is None else json.loads(first)).serve()

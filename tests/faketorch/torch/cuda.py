@@ -26,3 +26,7 @@ class CUDAGraph:
 
     def capture_end(self) -> None:
         time.sleep(0.01)
+
+
+def _is_in_bad_fork() -> bool:
+    return bool(initialised_in) and initialised_in[0] != os.getpid()
