@@ -55,10 +55,14 @@ def test_variables() -> None:
     assert variables(given | ignored) == given
 
 
-def test_an_interpreter_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interpreter_without_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A Python that cannot import torch is named with what its import said."""
     monkeypatch.setenv("PYTHONPATH", "")
-    with Server(sys.executable) as server, pytest.raises(RunError, match="cannot import torch: ModuleNotFoundError"):
+    # Without its site-packages, this interpreter has no torch even where the tests run beside one.
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    bare.chmod(0o755)
+    with Server(str(bare)) as server, pytest.raises(RunError, match="cannot import torch: ModuleNotFoundError"):
         server.hello()
 
 
