@@ -38,7 +38,7 @@ def load(path: Path) -> ModuleType:
     module.__file__ = str(path)
     sys.modules[path.stem] = module
     sys.path.insert(0, str(path.parent))
-    exec(compile(tree, str(path), "exec"), vars(module))  # noqa: S102 - what an import does
+    exec(compile(tree, str(path), "exec"), vars(module))
     return module
 
 

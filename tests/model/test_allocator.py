@@ -263,13 +263,23 @@ class TestStatistics:
         """Ten bytes are 512 allocated and 2 MiB reserved; freed, only the segment and the peaks are left."""
         allocator = make()
         block = allocator.allocate(10, stream=0)
-        live = (allocator.statistics.allocated, allocator.statistics.requested, allocator.statistics.reserved)
+        counts = allocator.statistics.allocated, allocator.statistics.requested, allocator.statistics.reserved
+        live = [count.current for count in counts]
         allocator.free(block)
-        statistics = allocator.statistics
 
-        assert live == (512, 10, 2 * MIB)
-        assert (statistics.allocated, statistics.requested, statistics.reserved) == (0, 0, 2 * MIB)
-        assert (statistics.peak_allocated, statistics.peak_requested, statistics.peak_reserved) == (512, 10, 2 * MIB)
+        assert live == [512, 10, 2 * MIB]
+        assert [count.current for count in counts] == [0, 0, 2 * MIB]
+        assert [count.peak for count in counts] == [512, 10, 2 * MIB]
+
+    def test_small_and_large_blocks_are_also_counted_apart(self) -> None:
+        """Their sums are the whole."""
+        allocator = make()
+        allocator.allocate(512, stream=0)
+        allocator.allocate(4 * MIB, stream=0)
+        whole, small, large = allocator.statistics, allocator.statistics_of[True], allocator.statistics_of[False]
+
+        assert (small.allocated.current, large.allocated.current, whole.allocated.current) == (512, 4 * MIB, 4 * MIB + 512)
+        assert (small.reserved.current, large.reserved.current, whole.segments.current) == (2 * MIB, 20 * MIB, 2)
 
 
 SIZES = st.one_of(st.integers(1, 5 * KIB), st.integers(512 * KIB, 3 * MIB), st.integers(9 * MIB, 25 * MIB))
@@ -347,12 +357,14 @@ class TestRandomUse:
 
         def check(allocator: CachingAllocator, live: list[Block]) -> None:
             statistics = allocator.statistics
-            assert sum(block.size for block in live) == statistics.allocated
-            assert sum(block.requested for block in live) == statistics.requested
-            assert sum(allocator.segments.values()) == statistics.reserved
-            assert len(allocator.segments) == statistics.segments
-            assert statistics.peak_allocated >= statistics.allocated
-            assert statistics.peak_reserved >= statistics.reserved
+            assert statistics.allocated.current == sum(block.size for block in live)
+            assert statistics.requested.current == sum(block.requested for block in live)
+            assert statistics.blocks.current == len(live)
+            assert statistics.reserved.current == sum(allocator.segments.values())
+            assert statistics.segments.current == len(allocator.segments)
+            for count, *parts in zip(*(found.counts() for found in (statistics, *allocator.statistics_of.values())), strict=True):
+                assert count.peak >= count.current == count.gained - count.lost
+                assert count.current == sum(part.current for part in parts)
 
         play(actions, check)
 
@@ -370,7 +382,7 @@ class TestRandomUse:
             allocator.release(pool)
         allocator.empty_cache()
         assert allocator.segments == {}
-        assert allocator.statistics.reserved == 0
+        assert allocator.statistics.reserved.current == 0
 
     @settings(max_examples=50, deadline=None)
     @given(ACTIONS)

@@ -161,12 +161,21 @@ class TestInCapture:
             ways[how]()
 
     def test_filling_with_a_number_is_no_copy(self):
-        """`full`, `zeros`, `arange` and assignment of a Python number are kernels."""
+        """`full`, `arange`, `fill_` and assignment of a Python number to several elements are kernels."""
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             x = torch.full((3,), 2.0, device="cuda") + torch.arange(3, device="cuda")
-            x[1] = 7
+            x[1].fill_(7)
             x[2:] = 9
         graph.replay()
 
         assert x.tolist() == [2, 7, 9]
+
+    def test_assigning_a_number_to_one_element_is_a_copy(self):
+        """`x[1] = 7` copies a 0-dim CPU tensor, since its shape is that of the element."""
+        x = torch.zeros(3, device="cuda")
+        x[1] = 7
+        with pytest.raises(RuntimeError, match=REFUSED), torch.cuda.graph(torch.cuda.CUDAGraph()):
+            x[1] = 8
+
+        assert x.tolist() == [0, 7, 0]

@@ -261,7 +261,7 @@ class TestLifecycle:
     def test_reading_a_value_in_a_capture_loses_the_capture(self):
         """`.item()` raises CUDA's error 900, leaving raises its error 901, and another capture then works."""
         x = torch.ones(1, device="cuda")
-        with pytest.raises(RuntimeError, match="previous error during capture") as failure:  # noqa: PT012
+        with pytest.raises(RuntimeError, match="previous error during capture") as failure:
             with torch.cuda.graph(torch.cuda.CUDAGraph()):
                 x.item()
         assert "not permitted when stream is capturing" in str(failure.value.__context__)

@@ -63,8 +63,21 @@ class TestView:
     def test_factories_follow_their_device(self):
         """`*_like` and `new_*` stay on the device unless the CPU is asked for."""
         x = torch.ones(2, device="cuda")
-        ours = [torch.zeros_like(x), torch.empty_like(x), torch.rand_like(x), x.new_zeros(3), x.new_ones(3), x.new_full((2,), 1), x.new_tensor([1])]
-        theirs = [torch.zeros_like(x, device="cpu"), x.new_zeros(3, device="cpu"), torch.randn_like(x, device="cpu"), x.new_tensor([1], device="cpu")]
+        ours = [
+            torch.zeros_like(x),
+            torch.empty_like(x),
+            torch.rand_like(x),
+            x.new_zeros(3),
+            x.new_ones(3),
+            x.new_full((2,), 1),
+            x.new_tensor([1]),
+        ]
+        theirs = [
+            torch.zeros_like(x, device="cpu"),
+            x.new_zeros(3, device="cpu"),
+            torch.randn_like(x, device="cpu"),
+            x.new_tensor([1], device="cpu"),
+        ]
 
         assert all(made.is_cuda for made in ours)
         assert not any(made.is_cuda for made in theirs)

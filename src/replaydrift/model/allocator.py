@@ -65,26 +65,39 @@ class Pool:
     free: dict[bool, list[tuple[tuple[int, int, int], Block]]] = field(default_factory=lambda: {True: [], False: []})
 
 
+class Count:
+    """One number that is kept over time: what it is now, its peak, and all that was ever added and taken away."""
+
+    __slots__ = ("current", "gained", "lost", "peak")
+
+    def __init__(self) -> None:
+        self.current = self.peak = self.gained = self.lost = 0
+
+    def add(self, amount: int) -> None:
+        """Add to the count, and to its peak where it rises above it."""
+        self.current += amount
+        self.gained += amount
+        self.peak = max(self.peak, self.current)
+
+    def take(self, amount: int) -> None:
+        """Take from the count."""
+        self.current -= amount
+        self.lost += amount
+
+
 @dataclass
 class Statistics:
-    """Bytes now and at most: `allocated` after rounding, `requested` before it, `reserved` in segments."""
+    """Bytes of blocks after rounding and before it, bytes in segments, and how many blocks and segments there are."""
 
-    allocated: int = 0
-    requested: int = 0
-    reserved: int = 0
-    peak_allocated: int = 0
-    peak_requested: int = 0
-    peak_reserved: int = 0
-    allocations: int = 0
-    segments: int = 0
+    allocated: Count = field(default_factory=Count)
+    requested: Count = field(default_factory=Count)
+    reserved: Count = field(default_factory=Count)
+    blocks: Count = field(default_factory=Count)
+    segments: Count = field(default_factory=Count)
 
-    def grow(self, **by: int) -> None:
-        """Add to some of the counts and keep the peaks."""
-        for name, amount in by.items():
-            setattr(self, name, getattr(self, name) + amount)
-        self.peak_allocated = max(self.peak_allocated, self.allocated)
-        self.peak_requested = max(self.peak_requested, self.requested)
-        self.peak_reserved = max(self.peak_reserved, self.reserved)
+    def counts(self) -> tuple[Count, ...]:
+        """All of them."""
+        return self.allocated, self.requested, self.reserved, self.blocks, self.segments
 
 
 class CachingAllocator:
@@ -95,6 +108,7 @@ class CachingAllocator:
         self.pools: dict[PoolId, Pool] = {DEFAULT_POOL: Pool(DEFAULT_POOL)}
         self.segments: dict[int, int] = {}  # address: size
         self.statistics = Statistics()
+        self.statistics_of = {True: Statistics(), False: Statistics()}  # of the small blocks, of the large ones
         self._holes: list[tuple[int, int]] = [(start, end - start)]  # address, size: ordered, never adjacent
         self._on_segment_free = on_segment_free
 
@@ -113,13 +127,19 @@ class CachingAllocator:
             insort(home.free[small], (rest.key, rest), key=lambda entry: entry[0])
         block.allocated, block.requested = True, requested
         home.live += 1
-        self.statistics.grow(allocated=block.size, requested=requested, allocations=1)
+        for statistics in (self.statistics, self.statistics_of[small]):
+            statistics.allocated.add(block.size)
+            statistics.requested.add(requested)
+            statistics.blocks.add(1)
         return block
 
     def free(self, block: Block) -> None:
         """Put the block on its pool's free list, joined with free neighbours."""
         assert block.allocated, "freed twice"
-        self.statistics.grow(allocated=-block.size, requested=-block.requested)
+        for statistics in (self.statistics, self.statistics_of[block.small]):
+            statistics.allocated.take(block.size)
+            statistics.requested.take(block.requested)
+            statistics.blocks.take(1)
         block.allocated, block.requested = False, 0
         block.pool.live -= 1
         block.uses.clear()
@@ -143,7 +163,7 @@ class CachingAllocator:
             for small in (True, False):
                 for _, block in [entry for entry in pool.free[small] if entry[1].whole_segment]:
                     self._take(block)
-                    self._give_back(block.address, block.size)
+                    self._give_back(block)
             if pool.id != DEFAULT_POOL and not any(pool.free.values()) and not pool.live:
                 del self.pools[pool.id]
 
@@ -190,7 +210,9 @@ class CachingAllocator:
         if address is None:
             raise OutOfMemory(size)
         self.segments[address] = length
-        self.statistics.grow(reserved=length, segments=1)
+        for statistics in (self.statistics, self.statistics_of[small]):
+            statistics.reserved.add(length)
+            statistics.segments.add(1)
         return Block(address, length, stream, pool, small)
 
     def _hole(self, length: int) -> int | None:
@@ -203,9 +225,12 @@ class CachingAllocator:
                 return address
         return None
 
-    def _give_back(self, address: int, size: int) -> None:
+    def _give_back(self, block: Block) -> None:
+        address, size = block.address, block.size
         del self.segments[address]
-        self.statistics.grow(reserved=-size, segments=-1)
+        for statistics in (self.statistics, self.statistics_of[block.small]):
+            statistics.reserved.take(size)
+            statistics.segments.take(1)
         insort(self._holes, (address, size))
         joined: list[tuple[int, int]] = []
         for start, length in self._holes:

@@ -30,8 +30,8 @@ class Clock:
     _count: int = 0
 
     def idle(self, stream: int) -> bool:
-        """True where work for this stream would start at once, and nothing else is waiting to run."""
-        return not self._heap and self.free_at.get(stream, 0.0) <= self.now
+        """True where work for this stream would start at once. What other streams wait for starts later: `tick` ran the rest."""
+        return self.free_at.get(stream, 0.0) <= self.now
 
     def occupy(self, stream: int, duration: float) -> None:
         """Account for work that the caller has just run on an idle stream."""

@@ -114,7 +114,7 @@ class Device:
         except OutOfMemory:
             raise torch.OutOfMemoryError(
                 f"CUDA out of memory. Tried to allocate {size / 2**20:.2f} MiB. The CPU model's device has "
-                f"{arena.DEVICE_BYTES / 2**30:.2f} GiB, of which {self.allocator.statistics.allocated / 2**30:.2f} GiB are allocated.",
+                f"{arena.DEVICE_BYTES / 2**30:.2f} GiB, of which {self.allocator.statistics.allocated.current / 2**30:.2f} GiB are allocated.",
             ) from None
         self.blocks[block.address] = block
         if self.observer is not None:

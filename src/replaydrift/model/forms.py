@@ -41,8 +41,8 @@ def extent(size: tuple[int, ...], stride: tuple[int, ...]) -> int:
     return 1 + sum((length - 1) * step for length, step in zip(size, stride, strict=True))
 
 
-def forms_of_results(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """What `func` returns, with a Form in the place of each tensor: one, or a list or tuple of them."""
+def forms_of_results(func: Any, args: Any, kwargs: dict[str, Any], *, virtual: bool = False) -> Any:
+    """What `func` returns, with a Form in the place of each tensor: one, or a list or tuple of them. `virtual` takes no memory."""
     try:
         key = (func, _key(args), tuple((name, _key(value)) for name, value in kwargs.items()))
         known = _REMEMBERED.get(key)
@@ -51,7 +51,7 @@ def forms_of_results(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if known is not None:
         return known
     count = sum(tensor.numel() for tensor in tensors_in((args, kwargs)))
-    device = "cpu" if count <= SMALL else "meta"
+    device = "cpu" if count <= SMALL and not virtual else "meta"
     results = func(*_stand_ins(args, device), **_stand_ins(kwargs, device))
     forms = map_tensors(results, form_of)
     if key is not None:

@@ -35,6 +35,17 @@ class GraphBase:
     def __init__(self, *_arguments: Any, **_more: Any) -> None:
         """All is done in `__new__`, as in C."""
 
+    def __init_subclass__(cls) -> None:
+        """Let a subclass that has a `__del__` of its own still give the pool back, as the destructor in C++ does."""
+        own = cls.__dict__.get("__del__")
+        if own is not None:
+
+            def both(self: Any) -> None:
+                own(self)
+                GraphBase.__del__(self)
+
+            cls.__del__ = both  # type: ignore[attr-defined]
+
     _keep: bool
     _registered: list[random.State]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import threading
 import time
 from collections import namedtuple
 from typing import Any
@@ -13,7 +14,8 @@ from replaydrift.model import arena, blas, graphs, random, statistics, streams
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE
-from replaydrift.model.failures import lack
+from replaydrift.model.dispatch import CudaModel
+from replaydrift.model.failures import LackError, lack
 from replaydrift.model.pinned import PINNED
 from replaydrift.model.submission import submit
 
@@ -84,7 +86,7 @@ FUNCTIONS: dict[str, Any] = {
     "_cuda_memoryStats": statistics.memory_stats,
     "_cuda_memorySnapshot": statistics.snapshot,
     "_cuda_resetPeakMemoryStats": statistics.reset_peaks,
-    "_cuda_resetAccumulatedMemoryStats": lambda *_: None,
+    "_cuda_resetAccumulatedMemoryStats": statistics.reset_accumulated,
     "_cuda_clearCublasWorkspaces": blas.clear_workspaces,
     "_cuda_getCurrentBlasHandle": lambda: 0,
     "_cuda_get_sync_debug_mode": lambda: 0,
@@ -99,6 +101,17 @@ FUNCTIONS: dict[str, Any] = {
     "_cuda_lock_mutex": lambda: None,
     "_cuda_unlock_mutex": lambda: None,
 }
+
+
+class _LackedName(LackError, AttributeError):
+    """The same for a name: `hasattr` stays False, and a use says what is lacking."""
+
+
+def _unknown(name: str) -> Any:
+    """What `torch._C.<name>` gives for a name that neither torch nor the model has."""
+    if name.startswith(("_cuda_", "_cudnn_", "_nccl_")):
+        raise _LackedName(str(lack(f"torch._C.{name}")))
+    raise AttributeError(f"module 'torch._C' has no attribute {name!r}")
 
 
 class _Missing:
@@ -119,6 +132,8 @@ def install() -> None:
     for name, function in FUNCTIONS.items():
         setattr(torch._C, name, function)
     base: Any = torch._C
+    if not hasattr(base, "__getattr__"):
+        base.__getattr__ = _unknown
     base._CudaStreamBase, base._CudaEventBase, base._CUDAGraph = streams.StreamBase, streams.EventBase, graphs.GraphBase
     base._CudaDeviceProperties = _Properties
     for name in ("streams", "graphs"):
@@ -164,7 +179,7 @@ def _patch_python() -> None:
     cuda.get_device_name = lambda _device=None: NAME
     cuda.get_device_capability = lambda _device=None: (9, 0)
     cuda.is_bf16_supported = lambda *_arguments, **_more: True
-    cuda.mem_get_info = lambda _device=None: (arena.DEVICE_BYTES - DEVICE.allocator.statistics.reserved, arena.DEVICE_BYTES)
+    cuda.mem_get_info = lambda _device=None: (arena.DEVICE_BYTES - DEVICE.allocator.statistics.reserved.current, arena.DEVICE_BYTES)
     cuda.memory.mem_get_info = cuda.mem_get_info
     cuda.default_generators = (random.CudaGenerator("cuda"),)
     cuda._is_in_bad_fork = lambda: False
@@ -183,7 +198,20 @@ def _patch_python() -> None:
         CLOCK.tick(seconds * 1e6)
 
     time.sleep = sleep  # type: ignore[assignment]
+    _patch_threads()
     torch.compile = _refuse_compile
+
+
+def _patch_threads() -> None:
+    """Let a new thread compute on the device as well: a dispatch mode belongs to the thread that entered it."""
+    thread: Any = threading.Thread
+    begin = thread._bootstrap_inner
+
+    def begin_in_the_model(self: Any) -> None:
+        with CudaModel():
+            begin(self)
+
+    thread._bootstrap_inner = begin_in_the_model
 
 
 def _patch_accelerator(accelerator: Any) -> None:

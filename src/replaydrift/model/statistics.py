@@ -2,39 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
+from replaydrift.model.allocator import Count, Statistics
 from replaydrift.model.device import DEVICE
-
-_STATS: Final = ("allocation", "segment", "active", "inactive_split")
-_BYTES: Final = ("allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes")
 
 
 def memory_stats(_device: int = 0) -> dict[str, Any]:
-    """What `torch._C._cuda_memoryStats` gives: for each count the current value and the peak."""
-    found = DEVICE.allocator.statistics
-    values = {
-        "allocated_bytes": (found.allocated, found.peak_allocated),
-        "active_bytes": (found.allocated, found.peak_allocated),
-        "requested_bytes": (found.requested, found.peak_requested),
-        "reserved_bytes": (found.reserved, found.peak_reserved),
-        "inactive_split_bytes": (found.reserved - found.allocated, 0),
-        "allocation": (len(DEVICE.blocks), len(DEVICE.blocks)),
-        "active": (len(DEVICE.blocks), len(DEVICE.blocks)),
-        "segment": (len(DEVICE.allocator.segments), len(DEVICE.allocator.segments)),
-        "inactive_split": (sum(1 for _ in DEVICE.allocator.blocks()), 0),
-    }
-    tree: dict[str, Any] = {name: {"all": _counts(*values[name])} for name in (*_STATS, *_BYTES)}
+    """What `torch._C._cuda_memoryStats` gives: for each count, of all blocks and of small and large ones, four numbers."""
+    allocator = DEVICE.allocator
+    free = [block for block in allocator.blocks() if not block.whole_segment]
+    tree: dict[str, Any] = {}
+    for pool, found in (
+        ("all", allocator.statistics),
+        ("small_pool", allocator.statistics_of[True]),
+        ("large_pool", allocator.statistics_of[False]),
+    ):
+        split = [block.size for block in free if pool == "all" or block.small == (pool == "small_pool")]
+        for name, values in _by_name(found, split).items():
+            tree.setdefault(name, {})[pool] = values
     tree |= {"num_alloc_retries": 0, "num_ooms": 0, "num_sync_all_streams": 0, "max_split_size": -1}
-    tree |= {"num_device_alloc": found.segments, "num_device_free": 0}
-    tree["oversize_allocations"] = tree["oversize_segments"] = _counts(0, 0)
+    tree |= {"num_device_alloc": allocator.statistics.segments.gained, "num_device_free": allocator.statistics.segments.lost}
+    tree["oversize_allocations"] = tree["oversize_segments"] = _four(Count())
     return tree
+
+
+def _by_name(found: Statistics, split: list[int]) -> dict[str, dict[str, int]]:
+    """Torch's names. Of the free pieces of split segments only the present is known: their peak is given as 0."""
+    pieces, piece_bytes = Count(), Count()
+    pieces.current, piece_bytes.current = len(split), sum(split)
+    counts = {
+        "allocation": found.blocks,
+        "segment": found.segments,
+        "active": found.blocks,
+        "inactive_split": pieces,
+        "allocated_bytes": found.allocated,
+        "reserved_bytes": found.reserved,
+        "active_bytes": found.allocated,
+        "inactive_split_bytes": piece_bytes,
+        "requested_bytes": found.requested,
+    }
+    return {name: _four(count) for name, count in counts.items()}
 
 
 def reset_peaks(_device: int = 0) -> None:
     """Let the peaks start again from the current values."""
-    found = DEVICE.allocator.statistics
-    found.peak_allocated, found.peak_requested, found.peak_reserved = found.allocated, found.requested, found.reserved
+    for count in _all_counts():
+        count.peak = count.current
+
+
+def reset_accumulated(_device: int = 0) -> None:
+    """Let the sums of all that was added and taken away start again from nothing."""
+    for count in _all_counts():
+        count.gained = count.lost = 0
+
+
+def _all_counts() -> list[Count]:
+    allocator = DEVICE.allocator
+    return [count for found in (allocator.statistics, *allocator.statistics_of.values()) for count in found.counts()]
 
 
 def snapshot(*_arguments: Any) -> dict[str, Any]:
@@ -70,5 +95,5 @@ def snapshot(*_arguments: Any) -> dict[str, Any]:
     return {"segments": segments, "device_traces": [], "allocator_settings": {}, "external_annotations": []}
 
 
-def _counts(current: int, peak: int) -> dict[str, int]:
-    return {"current": current, "peak": peak, "allocated": current, "freed": 0}
+def _four(count: Count) -> dict[str, int]:
+    return {"current": count.current, "peak": count.peak, "allocated": count.gained, "freed": count.lost}

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import torch
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
 
 from replaydrift.model import copies
 from replaydrift.model.arena import BASE, DEVICE_END, is_pinned, on_device
@@ -196,7 +198,10 @@ def _maker(name: str) -> Any:
     original = _original[f"torch.{name}"]
 
     def make(data: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
-        device = wanted_device(kwargs.pop("device", None)) or _default_device()
+        named = kwargs.pop("device", None)
+        device = _default_device() if named is None else wanted_device(named)
+        if device is not None and device.type not in ("cpu", "cuda"):
+            return original(data, *args, device=device, **kwargs)
         requires_grad = kwargs.pop("requires_grad", False)
         pinned = kwargs.pop("pin_memory", False)
         if isinstance(data, torch.Tensor):
@@ -204,7 +209,7 @@ def _maker(name: str) -> Any:
             made = _to(made, device or data.device, **({"dtype": kwargs["dtype"]} if kwargs.get("dtype") else {}))
         else:
             # Read elements that are device tensors as C++ would, one wait each.
-            made = original(_plain(data), *args, **kwargs)
+            made = original(_plain(data), *args, device=_CPU, **kwargs)
             if pinned:
                 made = _pin_memory(made)
             if device is not None and device.type == "cuda":
@@ -216,9 +221,9 @@ def _maker(name: str) -> Any:
 
 
 def _default_device() -> torch.device | None:
-    """The device that a `with torch.device(...)` block asks for."""
-    mode = getattr(torch, "get_default_device", lambda: None)()
-    return mode if mode is not None and mode.type == "cuda" else None
+    """The device that `set_default_device` or a `with torch.device(...)` block asks for. A block is a mode like the setting."""
+    modes = _get_current_function_mode_stack()
+    return next((mode.device for mode in reversed(modes) if isinstance(mode, DeviceContext)), None) if modes else None
 
 
 def _plain(data: Any) -> Any:
@@ -262,5 +267,16 @@ def _patch_storage() -> None:
         return plain.__get__(self) if plain is not None else _CPU
 
     untyped: Any = torch.UntypedStorage
+    make = untyped.__new__
+
+    def new(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+        place = None if device is None else wanted_device(device)
+        if place is None or place.type != "cuda":
+            return make(cls, *args, **({} if device is None else {"device": device}), **kwargs)
+        (size,) = args or (0,)
+        return DEVICE.new_tensor(torch.uint8, (size,), (1,), size).untyped_storage()
+
+    untyped.__new__ = new
+    untyped.__init__ = lambda self, *args, **kwargs: None
     untyped.device = property(device)
     untyped.is_cuda = property(lambda self: device(self).type == "cuda")
