@@ -15,7 +15,7 @@ from replaydrift.library import Case
 from replaydrift.report.html import code
 from replaydrift.report.html import costs as cost_facts
 from replaydrift.report.html.drawings import Drawing, drawings, leftover
-from replaydrift.report.html.eras import STEP_NAMES, Era, Variant, eras_of
+from replaydrift.report.html.eras import STEP_NAMES, Era, Variant, eras_of, marks
 from replaydrift.report.html.inputs import Cost
 from replaydrift.report.html.text import chapter
 from replaydrift.report.overview import MachineOverview, Overview
@@ -32,6 +32,10 @@ class Here:
     machine: MachineOverview
     verdicts: tuple[tuple[str, Summary], ...]  # release and summary, oldest first
     eras: tuple[Era, ...]
+
+    def marks(self, release: str) -> tuple[str, ...]:
+        """What a reader must know of the verdict on this release: any of `rule`, `timing`."""
+        return marks(self.machine.sweeps[release].cases.get(self.eras[0].record.case))
 
     @property
     def floor(self) -> str | None:

@@ -93,7 +93,7 @@ def _pool(snapshots: Sequence[Mapping[str, Any]]) -> Drawing:
             left += _width(label) + 6
         if len(names) > 1:
             _text(svg, width - _PAD - 2, top + 17, "same block", "note", anchor="end")
-    together = "; ".join(" and ".join(names) for names in at.values() if len(names) > 1)
+    together = "; ".join(" and ".join(names) for _, names, _ in rows if len(names) > 1)
     caption = f"One block for {together}." if shared else "Each name has a block of its own."
     if len(snapshots) > 1:
         caption += f" Seen {len(snapshots)} times; a number says in which of them a name was there, none that it always was."

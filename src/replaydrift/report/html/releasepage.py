@@ -12,6 +12,7 @@ from replaydrift.claims import Difference
 from replaydrift.explanations import Explanation
 from replaydrift.records import CaseRecord, Environment, Raised, Warned
 from replaydrift.report.html.differs import causes
+from replaydrift.report.html.eras import marks
 from replaydrift.report.overview import MachineOverview, Overview
 from replaydrift.verdicts import VERDICTS, settled, verdict
 
@@ -43,6 +44,7 @@ class Side:
     observed: str
     chain: tuple[Raised, ...]
     warnings: tuple[Warned, ...]
+    marks: tuple[str, ...] = ()
 
 
 def release_facts(report: Overview) -> dict[str, list[There]]:
@@ -56,7 +58,9 @@ def side(record: CaseRecord) -> Side:
     attempts = settled(record.attempts)
     first = attempts[0]
     observed = first.observed if first.outcome.kind == "wrong" else ""
-    return Side(first.outcome.text, verdict(record.kind, first.outcome), len(attempts), observed, first.chain, first.warnings)
+    return Side(
+        first.outcome.text, verdict(record.kind, first.outcome), len(attempts), observed, first.chain, first.warnings, marks(record)
+    )
 
 
 def _there(report: Overview, machine: MachineOverview, release: str) -> There:
