@@ -94,4 +94,5 @@ def _entry(finding: Finding, machine: str, old: str, new: str, why: str, link: s
         entry.add(key, value)
     if link:
         entry.add("link", link)
+    entry.add(tomlkit.nl())
     return entry
