@@ -90,7 +90,7 @@ def test_a_matrix_runs_the_releases_then_publishes_once(project):
     assert project.calls == [
         "-m replaydrift run --python .nox/torch-2.14.1/bin/python --release 2.14.1 --engine model --resume --attempts 1",
         "-m replaydrift run --python .nox/torch-2.13.0/bin/python --release 2.13.0 --engine model --resume --attempts 1",
-        "-m replaydrift publish",
+        "-m replaydrift publish --readme README.md",
     ]
     assert "2 of 2 releases done" in text
 
@@ -148,7 +148,7 @@ def test_a_sweep_that_fails_is_reported(project):
     code, text = project.nox("-s", "matrix", "--", "--release", "2.13.0", "--engine", "model")
 
     assert code == 1
-    assert project.calls[-1] == "-m replaydrift publish"
+    assert project.calls[-1] == "-m replaydrift publish --readme README.md"
     assert "2.13.0: the sweep on 2.13.0+cpu did not finish" in text
 
 
