@@ -128,9 +128,9 @@ def _reused(kept: Kept, graph: Graph, access: Access) -> bool:
     References came after two replays whose values nobody read there; or after two replays, and one line reads the output
     again and again with no replay between; or the output is joined with itself; or one container holds it twice.
     """
-    if len(kept.grown) >= 2:
-        if sum(not read for _, read in kept.grown) >= 2 or kept.lines[access.operation.site] >= 2:
-            return True
+    unread = sum(not read for _, read in kept.grown)
+    if len(kept.grown) >= 2 and (unread >= 2 or kept.lines[access.operation.site] >= 2):
+        return True
     if access.operation.name in _COLLECTING and sum(touch.allocation is access.allocation for touch in access.operation.touches) >= 2:
         return True
     if kept.looked == graph.replays or kept.looks >= _MOST_LOOKS:

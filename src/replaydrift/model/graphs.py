@@ -26,6 +26,7 @@ class GraphBase:
     """A graph: nothing, then a capture, then nodes with the pool that holds their memory."""
 
     def __new__(cls, keep_graph: bool = False, *_more: Any) -> Any:
+        """An empty graph."""
         made = super().__new__(cls)
         made._keep = keep_graph
         made._forget()
@@ -44,7 +45,7 @@ class GraphBase:
                 own(self)
                 GraphBase.__del__(self)
 
-            cls.__del__ = both  # type: ignore[attr-defined]
+            cls.__del__ = both  # type: ignore[method-assign]
 
     _keep: bool
     _registered: list[random.State]

@@ -184,7 +184,8 @@ class Observer:
                 if node.operation is not None:
                     self._perform(node.operation, stream, self._order.submit(stream), replay)
             return
-        begin, ends = self._order.moment(stream), []
+        begin = self._order.moment(stream)
+        ends: list[Any] = []
         for node, lane in zip(nodes, observed.lanes, strict=True):
             clock, thread = dict(begin), (stream, lane) if lane else stream
             for index in node.after:

@@ -43,6 +43,7 @@ class CudaGenerator(_PlainGenerator):
     """A generator on the device. The C++ object beneath is a CPU one that gives nothing but its identity."""
 
     def __new__(cls, device: Any = "cpu") -> Any:
+        """A generator of that device."""
         kind = torch.device(device).type
         made = super().__new__(cls, "cpu")
         if kind == "cuda":

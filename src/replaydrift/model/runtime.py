@@ -103,14 +103,14 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 
-class _LackedName(LackError, AttributeError):
+class _LackedNameError(LackError, AttributeError):
     """The same for a name: `hasattr` stays False, and a use says what is lacking."""
 
 
 def _unknown(name: str) -> Any:
     """What `torch._C.<name>` gives for a name that neither torch nor the model has."""
     if name.startswith(("_cuda_", "_cudnn_", "_nccl_")):
-        raise _LackedName(str(lack(f"torch._C.{name}")))
+        raise _LackedNameError(str(lack(f"torch._C.{name}")))
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")
 
 

@@ -35,6 +35,7 @@ class StreamBase:
     _priority: int
 
     def __new__(cls, priority: int = 0, stream_id: int | None = None, device_index: int = 0, device_type: int = _CUDA, **more: Any) -> Any:
+        """A stream of torch's pool, or the one with this number."""
         if more.get("stream_ptr"):
             raise lack("external streams (ExternalStream)")
         made = super().__new__(cls)
@@ -104,6 +105,7 @@ class EventBase:
     def __new__(
         cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False, **_more: Any
     ) -> Any:
+        """An event that was never recorded."""
         if interprocess:
             raise lack("events shared between processes")
         made = super().__new__(cls)
