@@ -13,7 +13,7 @@ from making import attempt, environment, record
 
 from replaydrift.cli import cli
 from replaydrift.errors import ReplaydriftError
-from replaydrift.explanations import Explanation, ExplanationError, read_explanations
+from replaydrift.explanations import Explanation, ExplanationError, read_explanations, read_reasons
 from replaydrift.store import Store
 
 OLD, MID, NEW = "2.11.0+cu130", "2.13.0+cu130", "2.14.1+cu130"
@@ -194,6 +194,19 @@ def test_which_machine_and_release(home: Path) -> None:
         run("check", "2.13.0", "2.14.1")
     with pytest.raises(ReplaydriftError, match=r"2\.13\.0\+cu130"):
         run("check", "2.13.0", "2.14.1", "--machine", "h200")
+
+
+def test_reasons_hold_from_their_release_on(tmp_path: Path) -> None:
+    """A difference from a source is explained from a release on, for that source alone; a broken entry is an error with its number."""
+    path = tmp_path / "explanations.toml"
+    path.write_text('[[difference]]\ncase = "g/bug"\nsource = "page"\nsince = "2.13.0"\nwhy = "because"\n')
+    (reason,) = read_reasons(path)
+    assert reason.speaks_of("g/bug", "page", "2.13.0+cpu")
+    assert not reason.speaks_of("g/bug", "page", "2.12.1+cu130")
+    assert not reason.speaks_of("g/bug", "seed", "2.13.0")
+    path.write_text('[[difference]]\ncase = "g/bug"\nwhy = "because"\n')
+    with pytest.raises(ExplanationError, match="difference 1: has the keys case, why"):
+        read_reasons(path)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from replaydrift.catalogue import Catalogue, read_catalogue
 from replaydrift.cli import cli
 from replaydrift.errors import StoreError
 from replaydrift.library import read_library
-from replaydrift.publishing import BEGIN, END, publish_report, stale_files
+from replaydrift.publishing import BEGIN, END, Known, publish_report, stale_files
 from replaydrift.store import Store
 
 
@@ -44,9 +44,9 @@ def readme(tmp_path: Path) -> Path:
 
 def test_published_is_not_stale(filled: Store, catalogue: Catalogue, tmp_path: Path, readme: Path) -> None:
     """What was just published is what the store gives, byte for byte; README keeps what stands around its matrix."""
-    written = publish_report(filled, catalogue, (), tmp_path / "reports", readme)
+    written = publish_report(filled, catalogue, Known(), tmp_path / "reports", readme)
     assert {"index.html", "index.md", "README.md"} <= {path.name for path in written}
-    assert stale_files(filled, catalogue, (), tmp_path / "reports", readme) == ()
+    assert stale_files(filled, catalogue, Known(), tmp_path / "reports", readme) == ()
     text = readme.read_text()
     assert text.startswith(f"before\n{BEGIN}\n")
     assert text.endswith(f"{END}\nafter\n")
@@ -56,7 +56,7 @@ def test_published_is_not_stale(filled: Store, catalogue: Catalogue, tmp_path: P
 def test_stale(filled: Store, catalogue: Catalogue, tmp_path: Path, readme: Path) -> None:
     """An edited page, a page that nothing gives any more, a missing one and an old matrix are all noticed; asv's site is not ours."""
     reports = tmp_path / "reports"
-    publish_report(filled, catalogue, (), reports, readme)
+    publish_report(filled, catalogue, Known(), reports, readme)
     (reports / "index.md").write_text("edited")
     (reports / "cases" / "gone.html").write_text("left over")
     (reports / "index.html").unlink()
@@ -64,18 +64,18 @@ def test_stale(filled: Store, catalogue: Catalogue, tmp_path: Path, readme: Path
     (reports / "asv" / "index.html").write_text("asv's")
     (reports / "upgrade-2.13-to-2.15.md").write_text("written by a person")
     readme.write_text(readme.read_text().replace("●1", "✓1"))
-    stale = {path.relative_to(tmp_path).as_posix() for path in stale_files(filled, catalogue, (), reports, readme)}
+    stale = {path.relative_to(tmp_path).as_posix() for path in stale_files(filled, catalogue, Known(), reports, readme)}
     assert stale == {"reports/index.md", "reports/cases/gone.html", "reports/index.html", "README.md"}
-    publish_report(filled, catalogue, (), reports, readme)
-    assert stale_files(filled, catalogue, (), reports, readme) == ()
+    publish_report(filled, catalogue, Known(), reports, readme)
+    assert stale_files(filled, catalogue, Known(), reports, readme) == ()
     assert (reports / "upgrade-2.13-to-2.15.md").read_text() == "written by a person"
 
 
 def test_new_results_make_it_stale(filled: Store, catalogue: Catalogue, tmp_path: Path) -> None:
     """A record that arrives after the report was made is noticed."""
-    publish_report(filled, catalogue, (), tmp_path / "reports")
+    publish_report(filled, catalogue, Known(), tmp_path / "reports")
     filled.write(environment("2.15.0+cu132"), [record("correct", case="g/bug")])
-    assert tmp_path / "reports" / "index.md" in stale_files(filled, catalogue, (), tmp_path / "reports")
+    assert tmp_path / "reports" / "index.md" in stale_files(filled, catalogue, Known(), tmp_path / "reports")
 
 
 def test_readme_without_a_place(filled: Store, catalogue: Catalogue, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_readme_without_a_place(filled: Store, catalogue: Catalogue, tmp_path: P
     path = tmp_path / "README.md"
     path.write_text("no matrix")
     with pytest.raises(StoreError, match="has no matrix to bring up to date"):
-        publish_report(filled, catalogue, (), tmp_path / "reports", path)
+        publish_report(filled, catalogue, Known(), tmp_path / "reports", path)
     assert path.read_text() == "no matrix"
 
 

@@ -63,8 +63,9 @@ def _without_times(tree: Any) -> Any:
 
 def interrupted(results: Path, trace: Path, number: signal.Signals) -> subprocess.CompletedProcess[str]:
     """A run of three attempts a case that got this signal once five attempts were kept."""
+    (trace.parent / "scratch").mkdir()
     with subprocess.Popen(
-        command(results), env=environment(trace), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        command(results), env=environment(trace) | {"TMPDIR": str(trace.parent / "scratch")}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     ) as process:
         give_up = time.monotonic() + 30
         while attempts_in(results) < 5 and time.monotonic() < give_up:
@@ -95,6 +96,7 @@ def test_a_stopped_sweep_goes_on(tmp_path: Path, number: signal.Signals, undistu
         assert "go on with the same command and --resume" in stopped.stderr
         assert "Traceback" not in stopped.stderr
     _nothing_goes_on(trace)
+    assert list((tmp_path / "scratch").iterdir()) == []
     kept = attempts_in(tmp_path / "stopped")
     assert 5 <= kept < 15
     assert not list((tmp_path / "stopped").rglob("*.json"))

@@ -19,6 +19,7 @@ else:
     import tomli as tomllib
 
 FILE: Final = Path("explanations.toml")
+_REASON_KEYS: Final = ("case", "source", "since", "why", "link")
 _KEYS: Final = ("case", "machine", "from", "to", "change", "before", "after", "why", "link")
 ANY_MACHINE: Final = "*"
 
@@ -46,15 +47,38 @@ class Explanation:
         return self.machine in (machine, ANY_MACHINE)
 
 
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why torch, from the release `since` on, does something else with a case than a source claims."""
+
+    case: str
+    source: str
+    since: str
+    why: str
+    link: str
+
+    def speaks_of(self, case: str, source: str, release: str) -> bool:
+        """True for its own case and source, from its own release on."""
+        version = releases.Release.parse(release).key[:-1]
+        return (self.case, self.source) == (case, source) and version >= releases.Release.parse(self.since).key[:-1]
+
+
+def read_reasons(path: Path = FILE) -> tuple[Reason, ...]:
+    """The `[[difference]]` entries in file order; none without the file. ExplanationError lists every broken rule."""
+    entries = _tree(path).get("difference", [])
+    problems = [
+        f"{path}: difference {number}: has the keys {', '.join(sorted(entry))}: expected text for {', '.join(_REASON_KEYS)} (link may be left out)"
+        for number, entry in enumerate(entries, 1)
+        if not {*_REASON_KEYS} - {"link"} <= set(entry) <= {*_REASON_KEYS} or not all(isinstance(value, str) and value for value in entry.values())
+    ]
+    if problems:
+        raise ExplanationError("\n".join(problems))
+    return tuple(Reason(entry["case"], entry["source"], entry["since"], entry["why"].strip(), entry.get("link", "")) for entry in entries)
+
+
 def read_explanations(path: Path = FILE) -> tuple[Explanation, ...]:
     """The entries in file order; none without the file. ExplanationError lists every broken rule."""
-    if not path.is_file():
-        return ()
-    try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ExplanationError(f"{path}: cannot be read as TOML: {error}") from error
-    entries = tree.get("change", [])
+    entries = _tree(path).get("change", [])
     problems = [problem for number, entry in enumerate(entries, 1) for problem in _problems(entry, f"{path}: entry {number}")]
     if problems:
         raise ExplanationError("\n".join(problems))
@@ -65,6 +89,16 @@ def read_explanations(path: Path = FILE) -> tuple[Explanation, ...]:
         )
         for entry in entries
     )  # fmt: skip
+
+
+def _tree(path: Path) -> dict[str, Any]:
+    """The file's content; nothing without the file."""
+    if not path.is_file():
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ExplanationError(f"{path}: cannot be read as TOML: {error}") from error
 
 
 def _problems(entry: dict[str, Any], at: str) -> list[str]:

@@ -36,12 +36,12 @@ if sys.version_info < (3, 10):
     sys.exit("Python %d.%d is too old: expected 3.10 or later" % sys.version_info[:2])
 import importlib.util
 sys.path[:] = [entry for entry in sys.path if entry]
-folder, descriptor, first = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+folder, descriptor, scratch, first = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4:]
 spec = importlib.util.spec_from_file_location("replaydrift", folder + "/__init__.py", submodule_search_locations=[folder])
 package = sys.modules["replaydrift"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(package)
 from replaydrift.child.server import main
-main(descriptor, *first)
+main(descriptor, scratch, *first)
 """
 
 
@@ -63,12 +63,14 @@ class Server:
     def __init__(self, python: str) -> None:
         self.python = _interpreter(python)
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
+        # Attempts stand in folders of their own below this one. The server removes it, and so does this side: either may be killed.
+        self._scratch = tempfile.mkdtemp(prefix="replaydrift-")
         ours, theirs = socket.socketpair()
         self._channel = ours
         self._input = b""
         try:
             self._process = subprocess.Popen(
-                [self.python, "-c", _BOOTSTRAP, str(_PACKAGE), str(theirs.fileno())],
+                [self.python, "-c", _BOOTSTRAP, str(_PACKAGE), str(theirs.fileno()), self._scratch],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
@@ -77,6 +79,7 @@ class Server:
             )
         except OSError as error:
             ours.close()
+            shutil.rmtree(self._scratch, ignore_errors=True)
             raise RunError(f"cannot start {self.python!r}: {error.strerror or error}; name a Python with --python PATH") from error
         finally:
             theirs.close()
@@ -163,6 +166,7 @@ class Server:
             self._process.kill()
             self._process.wait()
         self._log.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
 
     def kill(self) -> None:
         """End a server that no longer answers; its attempts die with it."""

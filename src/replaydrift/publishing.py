@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from replaydrift.agreement import agreement_of
 from replaydrift.catalogue import Catalogue
 from replaydrift.errors import StoreError
-from replaydrift.explanations import Explanation
+from replaydrift.explanations import Explanation, Reason, read_explanations, read_reasons
 from replaydrift.report.html import write as write_pages
 from replaydrift.report.markdown import summary_matrix, write_index
 from replaydrift.report.overview import Overview, overview
@@ -24,11 +24,24 @@ END: Final = "<!-- end of matrix -->"
 _NOT_OURS: Final = "asv"
 
 
+@dataclass(frozen=True)
+class Known:
+    """What people wrote in explanations.toml: why cases changed, and why torch differs from what sources claim."""
+
+    changes: tuple[Explanation, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path) -> Known:
+        """The content of the file; ExplanationError lists every broken rule."""
+        return cls(read_explanations(path), read_reasons(path))
+
+
 def publish_report(
-    store: Store, catalogue: Catalogue, entries: Sequence[Explanation], reports: Path, readme: Path | None = None,
+    store: Store, catalogue: Catalogue, known: Known, reports: Path, readme: Path | None = None,
 ) -> tuple[Path, ...]:  # fmt: skip
     """The files written: the report under `reports`, and `readme` where one is given. Same store, same bytes."""
-    report = overview(store, catalogue, entries)
+    report = overview(store, catalogue, known.changes, known.reasons)
     written = [write_whole(reports / "index.md", write_index(report))]
     written += write_pages(report, reports, agreement=agreement_of(store) or None)
     for page in set(reports.glob("cases/*.html")) | set(reports.glob("releases/*.html")):
@@ -40,18 +53,18 @@ def publish_report(
 
 
 def stale_files(
-    store: Store, catalogue: Catalogue, entries: Sequence[Explanation], reports: Path, readme: Path | None = None,
+    store: Store, catalogue: Catalogue, known: Known, reports: Path, readme: Path | None = None,
 ) -> tuple[Path, ...]:  # fmt: skip
     """The files that are not what the store gives, or that it no longer gives; none where all is up to date."""
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch)
-        written = publish_report(store, catalogue, entries, fresh)
+        written = publish_report(store, catalogue, known, fresh)
         stale = [reports / path.relative_to(fresh) for path in written if not _same(path, reports / path.relative_to(fresh))]
         expected = {path.relative_to(fresh) for path in written}
     there = {path.relative_to(reports) for path in reports.rglob("*") if path.is_file()} if reports.is_dir() else set()
     by_hand = {path for path in there if path.suffix == ".md"}
     stale += [reports / path for path in sorted(there - expected - by_hand) if path.parts[0] != _NOT_OURS]
-    if readme is not None and readme.read_text(encoding="utf-8") != _with_matrix(readme, overview(store, catalogue, entries)):
+    if readme is not None and readme.read_text(encoding="utf-8") != _with_matrix(readme, overview(store, catalogue, known.changes, known.reasons)):
         stale.append(readme)
     return tuple(stale)
 

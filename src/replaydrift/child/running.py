@@ -25,7 +25,7 @@ _LOST_AFTER_S: Final = 15.0
 class Running:
     """A forked process that runs one task. The server feeds it what comes through its pipes and asks for the report at the end."""
 
-    def __init__(self, number: int, task: Task, limit_s: float, memory_limit: int) -> None:
+    def __init__(self, number: int, task: Task, limit_s: float, memory_limit: int, scratch: str) -> None:
         self.number = number
         self.task = task
         self.limit_s = limit_s
@@ -38,7 +38,7 @@ class Running:
         self._killed_first: float | None = None
         self._stopped: tuple[str, str] | None = None
         self._oom_kills = processes.oom_kills()
-        self._scratch = tempfile.mkdtemp(prefix="replaydrift-")
+        self._scratch = tempfile.mkdtemp(dir=scratch)
         self._stdout, self._stderr = HeadTail(), StderrReader()
         self._events = b""
         self._event_bytes = 0

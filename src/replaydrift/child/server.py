@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -34,9 +35,10 @@ _PRELOADED: Final = ("torch._dynamo",)
 class Server:
     """Serves one driver over one socket until the socket closes."""
 
-    def __init__(self, channel: socket.socket, first: dict[str, Any] | None = None) -> None:
+    def __init__(self, channel: socket.socket, scratch: str, first: dict[str, Any] | None = None) -> None:
         """`first` is the request that made an earlier server of this process begin anew: nothing is preloaded then."""
         self._channel = channel
+        self._scratch = scratch
         self._first = first
         self._may_preload = first is None
         self._input = b""
@@ -65,6 +67,7 @@ class Server:
                 running.kill()
             self._running.clear()
             self._orphans.kill_all()
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _import_torch(self) -> bool:
         try:
@@ -147,7 +150,7 @@ class Server:
 
     def _start(self, request: dict[str, Any]) -> None:
         task = Task(request["path"], request["function"], request["options"], request["scale"])
-        running = Running(request["id"], task, request["limit_s"], request["memory_bytes"])
+        running = Running(request["id"], task, request["limit_s"], request["memory_bytes"], self._scratch)
         close_first = [self._channel.fileno(), self._wake_read, self._wake_write]
         close_first += [descriptor for other in self._running.values() for descriptor in other.readers]
         for stream in (sys.stdout, sys.stderr):
@@ -204,10 +207,13 @@ class Server:
             self._channel.sendall(json.dumps(message).encode() + b"\n")
 
 
-def main(descriptor: int, first: str | None = None) -> None:
-    """Serve the driver at the other end of the socket with this number; `first` is a request to answer at once, as JSON."""
+def main(descriptor: int, scratch: str, first: str | None = None) -> None:
+    """Serve the driver at the other end of the socket with this number, attempts standing in folders below `scratch`.
+
+    `first` is a request to answer at once, as JSON.
+    """
     sys.argv = ["case"]
     sys.dont_write_bytecode = True
     channel = socket.socket(fileno=descriptor)
     channel.set_inheritable(False)
-    Server(channel, None if first is None else json.loads(first)).serve()
+    Server(channel, scratch, None if first is None else json.loads(first)).serve()

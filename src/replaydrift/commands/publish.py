@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from replaydrift.commands import options
-from replaydrift.explanations import FILE, read_explanations
-from replaydrift.publishing import publish_report, stale_files
+from replaydrift.explanations import FILE
+from replaydrift.publishing import Known, publish_report, stale_files
 from replaydrift.store import Store
 
 
@@ -47,13 +47,13 @@ def command(
     results: Path, cases_dir: Path | None, reports: Path, explanations: Path, readme: Path | None, asv: bool, only_check: bool,
 ) -> None:  # fmt: skip
     """Write REPORTS/index.md, the HTML report and asv's site, all made from the store, the cases and explanations.toml."""
-    store, catalogue, entries = Store(results), options.catalogue_of(cases_dir), read_explanations(explanations)
+    store, catalogue, known = Store(results), options.catalogue_of(cases_dir), Known.read(explanations)
     if only_check:
-        stale = stale_files(store, catalogue, entries, reports, readme)
+        stale = stale_files(store, catalogue, known, reports, readme)
         for path in stale:
             click.echo(f"{path} is not what the store gives: run `replaydrift publish` and commit it", err=True)
         sys.exit(1 if stale else 0)
-    written = publish_report(store, catalogue, entries, reports, readme)
+    written = publish_report(store, catalogue, known, reports, readme)
     click.echo(f"{len(written)} files written; open {reports / 'index.html'}")
     if asv:
         from replaydrift.history import publish  # noqa: PLC0415  asv is slow to import and not needed for the report

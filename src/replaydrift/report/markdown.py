@@ -114,11 +114,13 @@ def _differences(machine: MachineOverview) -> str:
         found = machine.differences[release]
         lines += [f"#### {release}: {len({difference.case for difference in found})} cases", ""]
         if found:
-            lines += ["| case | source | claims | seen |", "|---|---|---|---|"]
+            lines += ["| case | source | claims | seen | why |", "|---|---|---|---|---|"]
         for difference in found:
+            reasons = machine.reasons_for(difference.case, difference.claim.source, release)
+            why = "; ".join(f"{escape(reason.why)} {reason.link}".rstrip() for reason in reasons)
             verdict = summarise(machine.sweeps[release].cases[difference.case]).verdict
             lines.append(
-                f"| `{difference.case}` | {difference.claim.source} | {escape(difference.claimed)} | {verdict}: {escape(difference.seen)} |"
+                f"| `{difference.case}` | {difference.claim.source} | {escape(difference.claimed)} | {verdict}: {escape(difference.seen)} | {why} |"
             )
         lines.append("")
     return "\n".join(lines).rstrip()

@@ -11,7 +11,7 @@ from replaydrift import releases
 from replaydrift.catalogue import Catalogue
 from replaydrift.check import Check, check
 from replaydrift.claims import Difference, contradicted
-from replaydrift.explanations import Explanation
+from replaydrift.explanations import Explanation, Reason
 from replaydrift.store import Store, Sweep
 from replaydrift.verdicts import Summary, summarise
 
@@ -26,11 +26,16 @@ class MachineOverview:
     sweeps: Mapping[str, Sweep]
     arrivals: tuple[Check, ...]  # one a neighbouring pair of releases of one line, oldest first
     differences: Mapping[str, tuple[Difference, ...]]  # by release
+    reasons: tuple[Reason, ...] = ()
 
     @property
     def releases(self) -> tuple[str, ...]:
         """The releases, oldest first."""
         return tuple(self.sweeps)
+
+    def reasons_for(self, case: str, source: str, release: str) -> tuple[Reason, ...]:
+        """What people wrote about why this release contradicts this source on this case."""
+        return tuple(reason for reason in self.reasons if reason.speaks_of(case, source, release))
 
     @cached_property
     def matrix(self) -> dict[str, dict[str, Summary]]:
@@ -52,13 +57,13 @@ class Overview:
         return sorted(machine.matrix, key=lambda name: (order.get(name, len(order)), name))
 
 
-def overview(store: Store, catalogue: Catalogue, entries: Sequence[Explanation] = ()) -> Overview:
+def overview(store: Store, catalogue: Catalogue, entries: Sequence[Explanation] = (), reasons: Sequence[Reason] = ()) -> Overview:
     """The facts of the whole store; StoreError where a file of it cannot be read."""
-    machines = [_of_machine(store, machine, catalogue, entries) for machine in store.machines()]
+    machines = [_of_machine(store, machine, catalogue, entries, tuple(reasons)) for machine in store.machines()]
     return Overview(catalogue, tuple(sorted(machines, key=lambda machine: (machine.engine == "model", machine.machine))))
 
 
-def _of_machine(store: Store, machine: str, catalogue: Catalogue, entries: Sequence[Explanation]) -> MachineOverview:
+def _of_machine(store: Store, machine: str, catalogue: Catalogue, entries: Sequence[Explanation], reasons: tuple[Reason, ...]) -> MachineOverview:
     names = sorted(store.releases(machine), key=releases.order)
     sweeps = {release: store.read(machine, release) for release in names}
     pairs = [(old, new) for line in releases.lines(names) for old, new in pairwise(line)]
@@ -73,4 +78,4 @@ def _of_machine(store: Store, machine: str, catalogue: Catalogue, entries: Seque
         for release, sweep in sweeps.items()
     }
     last = sweeps[names[-1]].environment
-    return MachineOverview(machine, last.engine, last.gpu, sweeps, tuple(arrivals), differences)
+    return MachineOverview(machine, last.engine, last.gpu, sweeps, tuple(arrivals), differences, reasons)

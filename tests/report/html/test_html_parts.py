@@ -13,6 +13,7 @@ from conftest import HOSTILE, RELEASES, RIGHT, SHARED, STRIP, WHY, Made, attempt
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replaydrift.explanations import Reason
 from replaydrift.report.html import Cost
 from replaydrift.report.html.audit import POINTS
 from replaydrift.report.html.costs import break_evens, series
@@ -22,6 +23,7 @@ from replaydrift.report.html.eras import eras_of
 from replaydrift.report.html.feed import atom
 from replaydrift.report.html.plots import plot, shown
 from replaydrift.report.html.text import chapter, inline, safe_link, visible
+from replaydrift.report.overview import MachineOverview
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 
@@ -180,11 +182,19 @@ def test_contradictions_join_releases(made: Made) -> None:
     assert row.causes == ()
 
 
+def test_what_is_written_about_a_contradiction_comes_first() -> None:
+    """A reason for this very contradiction is shown from its release on; before it, and for another source, there is none."""
+    machine = MachineOverview("h200", "cuda", "NVIDIA H200", {}, (), {}, (Reason("g/bug", "page", "2.13.0", "because", ""),))
+    assert [reason.why for reason in causes(machine, "g/bug", "2.13.0+cpu", "page")] == ["because"]
+    assert causes(machine, "g/bug", "2.12.1+cu130", "page") == ()
+    assert causes(machine, "g/bug", "2.13.0+cu130", "seed") == ()
+
+
 def test_cause_is_that_of_the_last_change(made: Made) -> None:
     """A release has the cause of the change that led to it, not that of one still to come."""
     machine = made.facts.machines[0]
-    assert [entry.why for entry in causes(machine, "rng/custom-unregistered", RELEASES[3])] == [WHY]
-    assert causes(machine, "rng/custom-unregistered", RELEASES[2]) == ()
+    assert [entry.why for entry in causes(machine, "rng/custom-unregistered", RELEASES[3], "page")] == [WHY]
+    assert causes(machine, "rng/custom-unregistered", RELEASES[2], "page") == ()
 
 
 def test_feed_is_atom_with_release_dates(made: Made) -> None:

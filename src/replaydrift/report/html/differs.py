@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from replaydrift import releases
 from replaydrift.catalogue import Claim
 from replaydrift.changes import NEWS
-from replaydrift.explanations import Explanation
+from replaydrift.explanations import Explanation, Reason
 from replaydrift.report.overview import MachineOverview
 
 
@@ -20,7 +20,7 @@ class Contradiction:
     claim: Claim
     claimed: str
     seen: tuple[tuple[str, tuple[str, ...]], ...]  # what, and on which releases
-    causes: tuple[Explanation, ...]
+    causes: tuple[Explanation | Reason, ...]
 
 
 def contradictions(machine: MachineOverview, order: Iterable[str]) -> list[Contradiction]:
@@ -38,12 +38,15 @@ def contradictions(machine: MachineOverview, order: Iterable[str]) -> list[Contr
         claim, claimed = claims[key]
         seen = tuple((text, tuple(names)) for text, names in found[key].items())
         newest = max((name for _, names in seen for name in names), key=releases.order)
-        listed.append(Contradiction(key[0], claim, claimed, seen, causes(machine, key[0], newest)))
+        listed.append(Contradiction(key[0], claim, claimed, seen, causes(machine, key[0], newest, claim.source)))
     return listed
 
 
-def causes(machine: MachineOverview, case: str, release: str) -> tuple[Explanation, ...]:
-    """The explanations of the last change of this case at or before `release`; none where it is unexplained or unchanged."""
+def causes(machine: MachineOverview, case: str, release: str, source: str) -> tuple[Explanation | Reason, ...]:
+    """What is written about this very contradiction, else the explanations of the last change of the case at or before `release`."""
+    reasons = machine.reasons_for(case, source, release)
+    if reasons:
+        return reasons
     for check in reversed(machine.arrivals):
         if not releases.same_line(check.new, release) or releases.order(check.new) > releases.order(release):
             continue

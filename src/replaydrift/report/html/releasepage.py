@@ -9,7 +9,7 @@ from typing import Any
 from replaydrift import releases
 from replaydrift.check import Check
 from replaydrift.claims import Difference
-from replaydrift.explanations import Explanation
+from replaydrift.explanations import Explanation, Reason
 from replaydrift.records import CaseRecord, Environment, Raised, Warned
 from replaydrift.report.html.differs import causes
 from replaydrift.report.html.eras import marks
@@ -26,7 +26,7 @@ class There:
     facts: tuple[tuple[str, str], ...]  # every stored fact, flattened
     verdicts: tuple[tuple[str, tuple[str, ...]], ...]  # verdict and its cases, the dangerous first
     arrival: Check | None
-    differences: tuple[tuple[Difference, tuple[Explanation, ...]], ...]
+    differences: tuple[tuple[Difference, tuple[Explanation | Reason, ...]], ...]
 
     @property
     def modelled(self) -> bool:
@@ -58,9 +58,7 @@ def side(record: CaseRecord) -> Side:
     attempts = settled(record.attempts)
     first = attempts[0]
     observed = first.observed if first.outcome.kind == "wrong" else ""
-    return Side(
-        first.outcome.text, verdict(record.kind, first.outcome), len(attempts), observed, first.chain, first.warnings, marks(record)
-    )
+    return Side(first.outcome.text, verdict(record.kind, first.outcome), len(attempts), observed, first.chain, first.warnings, marks(record))
 
 
 def _there(report: Overview, machine: MachineOverview, release: str) -> There:
@@ -74,7 +72,9 @@ def _there(report: Overview, machine: MachineOverview, release: str) -> There:
         facts=tuple(_flat(sweep.environment.facts)),
         verdicts=tuple((word, tuple(by_verdict[word])) for word in VERDICTS if word in by_verdict),
         arrival=next((check for check in machine.arrivals if check.new == release), None),
-        differences=tuple((difference, causes(machine, difference.case, release)) for difference in machine.differences[release]),
+        differences=tuple(
+            (difference, causes(machine, difference.case, release, difference.claim.source)) for difference in machine.differences[release]
+        ),
     )
 
 
