@@ -65,7 +65,12 @@ def interrupted(results: Path, trace: Path, number: signal.Signals) -> subproces
     """A run of three attempts a case that got this signal once five attempts were kept."""
     (trace.parent / "scratch").mkdir()
     with subprocess.Popen(
-        command(results), env=environment(trace) | {"TMPDIR": str(trace.parent / "scratch")}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        command(results),
+        env=environment(trace) | {"TMPDIR": str(trace.parent / "scratch")},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
     ) as process:
         give_up = time.monotonic() + 30
         while attempts_in(results) < 5 and time.monotonic() < give_up:

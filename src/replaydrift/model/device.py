@@ -46,6 +46,7 @@ class Capture:
     host_blocks: list[int] = field(default_factory=list)
     random_bases: dict[Any, list[int]] = field(default_factory=dict)
     graph_id: int = 0
+    state_blocks: list[Block] = field(default_factory=list)  # of the generators that it uses, where this release makes them per capture
     thread: int = field(default_factory=threading.get_ident)
 
     def add(self, stream: int, node: Node) -> None:
@@ -57,6 +58,13 @@ class Capture:
 
 class _Current(threading.local):
     stream = DEFAULT_STREAM
+
+
+class _PoolsInUse(threading.local):
+    """The pools that `torch.cuda.use_mem_pool` routes this thread's allocations to, the innermost last."""
+
+    def __init__(self) -> None:
+        self.stack: list[PoolId] = []
 
 
 class Device:
@@ -71,6 +79,7 @@ class Device:
         self._next_stream = count()
         self.next_capture = count(1)
         self.next_pool = count(1)
+        self._pools_in_use = _PoolsInUse()
         self.observer: Any = None  # told of every operation, where somebody listens
 
     def reset(self) -> None:
@@ -97,6 +106,23 @@ class Device:
         """True while any stream is being captured."""
         return bool(self.captures)
 
+    @property
+    def pool_in_use(self) -> PoolId:
+        """Where this thread allocates when it is not captured: the default pool, or the one of `torch.cuda.use_mem_pool`."""
+        stack = self._pools_in_use.stack
+        return stack[-1] if stack else DEFAULT_POOL
+
+    def use_pool(self, pool: PoolId) -> None:
+        """Route this thread's allocations to the pool, and hold it."""
+        self.allocator.hold(pool)
+        self._pools_in_use.stack.append(pool)
+
+    def stop_using_pool(self, pool: PoolId) -> None:
+        """End the innermost use of the pool; it stays held."""
+        stack = self._pools_in_use.stack
+        if pool in stack:
+            del stack[len(stack) - 1 - stack[::-1].index(pool)]
+
     def new_stream(self) -> int:
         """The next side stream of torch's pool."""
         return 1 + next(self._next_stream) % STREAMS
@@ -106,7 +132,7 @@ class Device:
         where = self.stream if stream is None else stream
         if pool is None:
             capture = self.captures.get(where)
-            pool = capture.pool if capture else DEFAULT_POOL
+            pool = capture.pool if capture else self.pool_in_use
         if self._deferred:
             self._free_deferred()
         try:

@@ -109,7 +109,7 @@ def on_device_run(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator
     strangers = [tensor for tensor in tensors if tensor.dim() and tensor.numel() and not on_device(tensor)]
     if strangers:
         _refuse_strangers(strangers, traits)
-    waits = traits.syncs or _has_mask(args, traits)
+    waits = traits.syncs or _has_mask(args, kwargs, traits)
     if waits:
         synchronise_for(traits.name)
     blas.use(traits.name)
@@ -236,10 +236,10 @@ def synchronise_for(name: str) -> None:
         DEVICE.observer.host_waited(DEVICE.stream)
 
 
-def _has_mask(args: Any, traits: Operator) -> bool:
+def _has_mask(args: Any, kwargs: dict[str, Any], traits: Operator) -> bool:
     """True for an index by a boolean mask, which must count its elements on the host."""
     if traits.name not in ("aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_", "aten::_unsafe_index"):
-        return traits.name == "aten::repeat_interleave" and len(args) == 1
+        return traits.name == "aten::repeat_interleave" and len(args) == 1 and kwargs.get("output_size") is None
     return any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1])
 
 
@@ -275,6 +275,21 @@ def _empty(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> An
     return _new_results(forms_of_results(func, args, plain, virtual=True))
 
 
+def _resize(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> Any:
+    """Other sizes in place: where the storage is too small the tensor gets a block of its own, with the old elements copied over."""
+    tensor, size = args[0], tuple(args[1])
+    if not on_device(tensor):
+        return func(*args, **kwargs)
+    form = forms_of_results(aten.empty.memory_format, (size,), {"dtype": tensor.dtype, "device": _CPU, **kwargs}, virtual=True)
+    if form.nbytes + tensor.storage_offset() * tensor.element_size() <= tensor.untyped_storage().nbytes():
+        return func(*args, **kwargs)
+    grown = DEVICE.new_tensor(form.dtype, form.size, form.stride, form.nbytes)
+    if tensor.numel():
+        kept = torch.as_strided(grown, tensor.size(), tensor.stride())
+        execute(aten.copy_.default, (kept, tensor), {}, operator(aten.copy_.default))
+    return tensor.set_(grown)
+
+
 def _copy(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> Any:
     target, source = args[0], args[1]
     non_blocking = args[2] if len(args) > 2 else kwargs.get("non_blocking", False)
@@ -308,6 +323,7 @@ def _to_copy(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> 
 
 _SPECIAL.update({
     "aten::copy_": _copy,
+    "aten::resize_": _resize,
     "aten::_to_copy": _to_copy,
     "aten::empty": _empty,
     "aten::empty_strided": _empty,

@@ -44,7 +44,8 @@ def extent(size: tuple[int, ...], stride: tuple[int, ...]) -> int:
 def forms_of_results(func: Any, args: Any, kwargs: dict[str, Any], *, virtual: bool = False) -> Any:
     """What `func` returns, with a Form in the place of each tensor: one, or a list or tuple of them. `virtual` takes no memory."""
     try:
-        key = (func, _key(args), tuple((name, _key(value)) for name, value in kwargs.items()))
+        exact = not tensors_in((args, kwargs))  # A factory's numbers may say how many elements: torch.arange(0.0, 3.5).
+        key = (func, _key(args, exact), tuple((name, _key(value, exact)) for name, value in kwargs.items()))
         known = _REMEMBERED.get(key)
     except TypeError:
         key, known = None, None
@@ -52,7 +53,12 @@ def forms_of_results(func: Any, args: Any, kwargs: dict[str, Any], *, virtual: b
         return known
     count = sum(tensor.numel() for tensor in tensors_in((args, kwargs)))
     device = "cpu" if count <= SMALL and not virtual else "meta"
-    results = func(*_stand_ins(args, device), **_stand_ins(kwargs, device))
+    try:
+        results = func(*_stand_ins(args, device), **_stand_ins(kwargs, device))
+    except RuntimeError:
+        if device == "meta":
+            raise
+        results = func(*_stand_ins(args, "meta"), **_stand_ins(kwargs, "meta"))  # Zeros are no valid values for it.
     forms = map_tensors(results, form_of)
     if key is not None:
         _REMEMBERED[key] = forms
@@ -90,15 +96,15 @@ def map_tensors(tree: Any, change: Any) -> Any:
     return tree
 
 
-def _key(tree: Any) -> Any:
+def _key(tree: Any, exact: bool) -> Any:
     if isinstance(tree, torch.Tensor):
         return tree.dtype, tree.shape, tree.stride()
     if isinstance(tree, list | tuple):
-        return tuple(_key(item) for item in tree)
-    if isinstance(tree, float):
-        return "float"  # No form depends on a number's value, and a schedule's numbers would fill the memory.
+        return tuple(_key(item, exact) for item in tree)
+    if isinstance(tree, float) and not exact:
+        return float  # No form depends on a number's value, and a schedule's numbers would fill the memory.
     hash(tree)
-    return tree if not isinstance(tree, bool | int) else (type(tree), tree)
+    return tree if not isinstance(tree, bool | int | float) else (type(tree), tree)
 
 
 def _stand_ins(tree: Any, device: str) -> Any:

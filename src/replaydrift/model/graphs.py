@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from itertools import count
 from typing import Any
 
 from replaydrift.model import random, rules
@@ -14,6 +15,7 @@ from replaydrift.model.device import DEVICE, Capture, Node
 from replaydrift.model.failures import CAPTURE_INVALIDATED, STREAM_CAPTURE_UNSUPPORTED, UNJOINED, cuda_error, lack
 from replaydrift.model.pinned import PINNED
 
+_HANDLES = count(0x5EED_0001_0000, 0x40)
 _MODES = ("global", "thread_local", "relaxed")
 
 
@@ -56,6 +58,7 @@ class GraphBase:
         self._pool: PoolId | None = None
         self._has_exec = False
         self._ended = False
+        self._graph_handle = self._exec_handle = 0
         self._random: list[tuple[random.State, list[int], int]] = []
         self._host_blocks: list[int] = []
         self._state_blocks: list[Block] = []
@@ -70,9 +73,12 @@ class GraphBase:
         notice = rules.use("register-generator-deprecated")
         if notice:
             print(f"[W1 00:00:00.0 CUDAGraph.cpp:0] Warning: {notice} (function register_generator_state)", file=sys.stderr)
-        state = random.state_of(generator)
-        state.registered.add(id(self))
-        self._registered.append(state)
+        self._register(random.state_of(generator))
+
+    def _register(self, state: random.State) -> None:
+        state.register(id(self))
+        if state not in self._registered:
+            self._registered.append(state)
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
         """Record the current stream from here on, allocating from `pool`, or from a pool of the graph's own."""
@@ -91,22 +97,17 @@ class GraphBase:
             raise cuda_error(STREAM_CAPTURE_UNSUPPORTED)
         self._pool = tuple(pool) if pool is not None else new_pool_id()  # type: ignore[assignment]
         assert self._pool is not None
-        self._allocate_generator_state(stream)
+        self._register(random.default_state())
         DEVICE.allocator.hold(self._pool)
         capture = Capture(next(DEVICE.next_capture), self._pool, stream, capture_error_mode)
         capture.tails[stream] = frozenset()
         capture.graph_id = id(self)
+        if rules.use("generator-state-blocks") == "default-stream":
+            for _ in self._registered:
+                capture.state_blocks += random.state_blocks(DEFAULT_STREAM)
         self._capture = DEVICE.captures[stream] = capture
         if DEVICE.observer is not None:
             DEVICE.observer.capture_began(self, capture)
-
-    def _allocate_generator_state(self, stream: int) -> None:
-        """Where this release puts the seed and offset that captured random operators read: two blocks, in one place or another."""
-        where = rules.use("generator-state-blocks")
-        if where in ("capture-stream", "default-stream"):
-            owner = stream if where == "capture-stream" else DEFAULT_STREAM
-            count = 2 * (1 + len(self._registered))
-            self._state_blocks = [DEVICE.allocate(8, owner, (0, 0)) for _ in range(count)]
 
     def capture_end_pre(self) -> None:
         """Stop recording. A capture that was lost raises here; so does one with work that never came back to its stream."""
@@ -115,7 +116,7 @@ class GraphBase:
             raise RuntimeError("capture_end() called before capture_begin().")
         for stream in [stream for stream, other in DEVICE.captures.items() if other is capture]:
             del DEVICE.captures[stream]
-        self._host_blocks = capture.host_blocks
+        self._host_blocks, self._state_blocks = capture.host_blocks, capture.state_blocks
         if DEVICE.observer is not None:
             DEVICE.observer.capture_ended(self, capture)
         if capture.invalid:
@@ -130,6 +131,7 @@ class GraphBase:
         if not capture.nodes:
             warnings.warn(str(rules.text("empty-capture-warns")), UserWarning, stacklevel=4)
         self._ended = True
+        self._graph_handle = next(_HANDLES)
 
     def capture_end_post(self) -> None:
         """Nothing more to do: the model keeps no template apart from the nodes."""
@@ -144,7 +146,10 @@ class GraphBase:
         """Make the graph ready to be replayed."""
         if self._nodes is None:
             raise RuntimeError("capture_end() must have been called before calling instantiate")
+        if self._has_exec and not self._keep:
+            raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
         self._has_exec = True
+        self._exec_handle = next(_HANDLES)
 
     def replay(self) -> None:
         """Queue all nodes on the current stream, each after those it must follow. The host does not wait."""
@@ -205,6 +210,8 @@ class GraphBase:
 
     def __del__(self) -> None:
         try:
+            while self._registered:
+                self._registered.pop().unregister(id(self))
             if self._pool is not None:
                 GraphBase.reset(self)
         except Exception:  # noqa: BLE001, S110 - at interpreter exit parts of the model are gone
@@ -232,12 +239,20 @@ class GraphBase:
         raise lack("debug_dump: it has no cudaGraph_t to draw")
 
     def raw_cuda_graph(self) -> int:
-        """Not in the model."""
-        raise lack("raw_cuda_graph: it has no cudaGraph_t")
+        """A number that stands for the cudaGraph_t: it can be compared, and nothing else."""
+        if not self._keep:
+            raise RuntimeError(
+                "You cannot access the raw cudaGraph_t instance unless CUDAGraph was initialized with keep_graph=true",
+            )
+        if self._nodes is None:
+            raise RuntimeError("You cannot access the raw cudaGraph_t instance until capture_end() has been called")
+        return self._graph_handle
 
     def raw_cuda_graph_exec(self) -> int:
-        """Not in the model."""
-        raise lack("raw_cuda_graph_exec: it has no cudaGraphExec_t")
+        """A number that stands for the cudaGraphExec_t; another one after each `instantiate`."""
+        if not self._has_exec:
+            raise RuntimeError("You cannot access the raw cudaGraphExec_t instance until instantiate() has been called")
+        return self._exec_handle
 
 
 def _setter(base: list[int], value: int) -> Any:

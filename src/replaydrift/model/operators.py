@@ -12,7 +12,9 @@ _SYNCING = {
     "aten::_local_scalar_dense", "aten::equal", "aten::nonzero", "aten::is_nonzero", "aten::masked_select", "aten::unique_dim",
     "aten::_unique2", "aten::unique_consecutive", "aten::bincount", "aten::histc", "aten::multinomial",
 }  # fmt: skip
-_NOT_SYNCING = {"aten::histc", "aten::multinomial"}
+# Their tags speak of the worst case: only masks, and repeats without a total, are counted on the host. `dispatch` looks at the arguments.
+_DEPENDS_ON_ARGUMENTS = {"aten::index", "aten::_unsafe_index", "aten::repeat_interleave"}
+_NOT_SYNCING = {"aten::histc", "aten::multinomial"} | _DEPENDS_ON_ARGUMENTS
 _RANDOM_WITHOUT_TAG = {"aten::native_dropout"}
 
 

@@ -14,6 +14,8 @@ from typing import Any, Final
 import torch
 
 from replaydrift.model import rules
+from replaydrift.model.allocator import DEFAULT_POOL, Block
+from replaydrift.model.clock import DEFAULT_STREAM
 from replaydrift.model.device import DEVICE
 from replaydrift.model.operators import Operator
 
@@ -26,7 +28,20 @@ class State:
 
     def __init__(self, seed: int = _DEFAULT_SEED) -> None:
         self.seed, self.offset = seed, 0
-        self.registered: set[int] = set()  # graphs that a user registered it with, by id
+        self.registered: set[int] = set()  # graphs that it was registered with, by id
+        self.blocks: list[Block] = []  # up to 2.11: seed and offset on the device, shared by all its graphs
+
+    def register(self, graph: int) -> None:
+        """Let a graph use the generator. Up to 2.11 the first graph to do so allocates, on the stream that is current then."""
+        if not self.registered and rules.use("generator-state-blocks") == "capture-stream":
+            self.blocks = state_blocks(DEVICE.stream)
+        self.registered.add(graph)
+
+    def unregister(self, graph: int) -> None:
+        """A graph is gone; with the last one go the blocks that all of them shared."""
+        self.registered.discard(graph)
+        while self.blocks and not self.registered:
+            DEVICE.free(self.blocks.pop(0))
 
     def take(self, amount: int) -> int:
         """The offset, which moves on."""
@@ -125,6 +140,11 @@ class CudaGenerator(_PlainGenerator):
         return self
 
 
+def state_blocks(stream: int) -> list[Block]:
+    """One block for the seed and one for the offset, in the default pool: they outlive the capture that asks for them."""
+    return [DEVICE.allocate(8, stream, DEFAULT_POOL) for _ in range(2)]
+
+
 def default_state() -> State:
     """The state of the device's default generator."""
     return state_of(torch.cuda.default_generators[0])
@@ -149,6 +169,8 @@ def run(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator, execute:
     else:
         _check_registered(state, capture)
         base = capture.random_bases.setdefault(state, [state.offset])
+        if state not in capture.generators and rules.use("generator-state-blocks") == "first-use":
+            capture.state_blocks += state_blocks(DEFAULT_STREAM)
         relative = capture.generators.get(state, 0)
         capture.generators[state] = relative + amount
     rest = {**kwargs, "generator": None} if "generator" in kwargs else kwargs

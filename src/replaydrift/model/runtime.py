@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from replaydrift.model import arena, blas, graphs, random, statistics, streams
+from replaydrift.model import arena, blas, graphs, mempools, random, statistics, streams
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE
@@ -114,6 +114,13 @@ def _unknown(name: str) -> Any:
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")
 
 
+class _Ranges:
+    """NVTX ranges, which nobody profiles here."""
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_arguments: 0
+
+
 class _Missing:
     """Stands for a function of torch._C that the model has not; calling it says so."""
 
@@ -138,6 +145,7 @@ def install() -> None:
     base._CudaDeviceProperties = _Properties
     for name in ("streams", "graphs"):
         _reload(f"torch.cuda.{name}")
+    mempools.install()
     _patch_python()
 
 
@@ -174,6 +182,7 @@ def _patch_python() -> None:
     cuda.current_device = lambda: 0
     cuda._exchange_device = cuda._maybe_exchange_device = _exchange_device
     cuda._sleep = _sleep
+    cuda.nvtx._nvtx = _Ranges()
     cuda.get_device_properties = lambda _device=None: PROPERTIES
     cuda._get_device_properties = lambda _device=0: PROPERTIES
     cuda.get_device_name = lambda _device=None: NAME

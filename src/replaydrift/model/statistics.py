@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from replaydrift.model.allocator import Count, Statistics
+from replaydrift.model.allocator import DEFAULT_POOL, Count, Statistics
 from replaydrift.model.device import DEVICE
 
 
@@ -62,13 +62,16 @@ def _all_counts() -> list[Count]:
     return [count for found in (allocator.statistics, *allocator.statistics_of.values()) for count in found.counts()]
 
 
-def snapshot(*_arguments: Any) -> dict[str, Any]:
-    """What `torch._C._cuda_memorySnapshot` gives: the segments with their blocks, and no history."""
+def snapshot(asked: Any = None) -> dict[str, Any]:
+    """What `torch._C._cuda_memorySnapshot` gives: the segments with their blocks, of one pool where its id is asked for, and no history."""
+    pool = tuple(asked[:2]) if asked else DEFAULT_POOL  # The default pool's id asks for all.
     segments: list[dict[str, Any]] = []
     free = {block.address: block for block in DEVICE.allocator.blocks()}
     every = sorted([*free.values(), *DEVICE.blocks.values()], key=lambda block: block.address)
     for start, size in sorted(DEVICE.allocator.segments.items()):
         own = [block for block in every if start <= block.address < start + size]
+        if pool != DEFAULT_POOL and not (own and own[0].pool.id == pool):
+            continue
         segments.append({
             "device": 0,
             "address": start,

@@ -7,7 +7,7 @@ from typing import Any, Final
 import torch
 
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
-from replaydrift.model.device import DEVICE, Capture, Node
+from replaydrift.model.device import DEVICE, STREAMS, Capture, Node
 from replaydrift.model.failures import CAPTURED_EVENT, IMPLICIT, ISOLATION, STREAM_CAPTURE_UNSUPPORTED, cuda_error, lack
 
 _CUDA: Final = 1  # DeviceType::CUDA
@@ -35,9 +35,12 @@ class StreamBase:
     _priority: int
 
     def __new__(cls, priority: int = 0, stream_id: int | None = None, device_index: int = 0, device_type: int = _CUDA, **more: Any) -> Any:
-        """A stream of torch's pool, or the one with this number."""
-        if more.get("stream_ptr"):
-            raise lack("external streams (ExternalStream)")
+        """A stream of torch's pool, or the one with this number or handle."""
+        handle = more.get("stream_ptr")
+        if handle is not None:
+            stream_id = handle - _HANDLE if handle else DEFAULT_STREAM
+            if not 0 <= stream_id <= STREAMS:
+                raise lack(f"streams made elsewhere (found the handle {handle:#x})")
         made = super().__new__(cls)
         made.stream_id = DEVICE.new_stream() if stream_id is None else stream_id
         made.device_index, made.device_type = device_index, device_type
