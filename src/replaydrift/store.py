@@ -11,7 +11,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,11 +101,10 @@ class Store:
         of the same release stay that were made in another environment.
         """
         folder = self.folder(environment.machine, environment.release)
-        self.check_place(environment)
         fresh: dict[str, dict[str, CaseRecord]] = {}
         for record in cases:
             fresh.setdefault(record.case.split("/")[0], {})[record.case] = record
-        self._check_same_environment(folder, environment, fresh)
+        self.check_environment(environment, {name for group in fresh.values() for name in group})
         written = []
         for group in sorted(fresh):
             path = folder / f"{group}.json"
@@ -133,21 +132,20 @@ class Store:
                     f"but this run is engine {environment.engine!r} on {environment.gpu!r}: name another machine with --machine NAME",
                 )
 
-    def _check_same_environment(self, folder: Path, environment: Environment, fresh: Mapping[str, Mapping[str, CaseRecord]]) -> None:
-        """StoreError where an old record would stay beside new ones under an environment that is not its own."""
+    def check_environment(self, environment: Environment, names: Collection[str]) -> None:
+        """Nothing where records of these cases may be written under this environment; else StoreError.
+
+        A record of another case that would stay beside them must not get an environment that is not its own.
+        """
+        folder = self.folder(environment.machine, environment.release)
+        self.check_place(environment)
         if not (folder / ENVIRONMENT_FILE).is_file():
             return
         old = _environment(folder / ENVIRONMENT_FILE)
         differing = sorted(key for key in {*old.facts, *environment.facts} if old.facts.get(key) != environment.facts.get(key))
         if not differing:
             return
-        staying = [
-            name
-            for path in sorted(folder.glob("*.json"))
-            if path.name != ENVIRONMENT_FILE
-            for name in _group(path, old)
-            if name not in fresh.get(path.stem, {})
-        ]
+        staying = sorted(self.read(environment.machine, environment.release).cases.keys() - set(names))
         if staying:
             raise StoreError(
                 f"{str(folder)!r} holds {len(staying)} case(s), such as {staying[0]!r}, from an environment that differs in "

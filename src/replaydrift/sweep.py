@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from replaydrift import crew
 from replaydrift.catalogue import Catalogue
-from replaydrift.errors import RunError
+from replaydrift.errors import RunError, StoreError
 from replaydrift.journal import Journal, Reports
 from replaydrift.judge import judge
 from replaydrift.launch import Prepared, Server
@@ -200,18 +200,12 @@ def slug(gpu: str) -> str:
 def check_before_writing(store: Store, environment: Environment, names: set[str]) -> None:
     """StoreError or RunError now for what the store would refuse after the sweep: nobody's time is wasted."""
     store.check_place(environment)
-    if environment.release not in store.releases(environment.machine):
-        return
-    there = store.read(environment.machine, environment.release)
-    facts, old = environment.facts, there.environment.facts
-    differing = sorted(key for key in {*old, *facts} if old.get(key) != facts.get(key))
-    staying = sorted(there.cases.keys() - names)
-    if differing and staying:
-        raise RunError(
-            f"{str(store.folder(environment.machine, environment.release))!r} holds {len(staying)} case(s) that this run leaves out, "
-            f"such as {staying[0]!r}, from an environment that differs in {', '.join(differing)}: run all cases, or keep these apart "
-            "with --results DIR or --machine NAME",
-        )
+    if environment.release in store.releases(environment.machine):
+        store.read(environment.machine, environment.release)  # A damaged file is found now.
+    try:
+        store.check_environment(environment, names)
+    except StoreError as error:
+        raise RunError(str(error)) from None
 
 
 def _check_room(root: Path, attempts: int) -> None:

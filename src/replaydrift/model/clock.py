@@ -14,8 +14,6 @@ from typing import Final
 
 import torch
 
-from replaydrift.model.costs import COSTS
-
 Work = Callable[[], None]
 DEFAULT_STREAM: Final = 0
 
@@ -84,8 +82,3 @@ class Clock:
 
 
 CLOCK = Clock()
-
-
-def kernel_us(touched_bytes: int) -> float:
-    """How long a kernel is assumed to take."""
-    return COSTS.of_bytes(touched_bytes)

@@ -6,12 +6,10 @@ from typing import Any
 
 import torch
 
-from replaydrift.model import rules
+from replaydrift.model import rules, waiting
 from replaydrift.model.arena import alias, is_pinned
-from replaydrift.model.clock import CLOCK
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE
-from replaydrift.model.failures import STREAM_CAPTURE_UNSUPPORTED, cuda_error
 from replaydrift.model.forms import form_of
 from replaydrift.model.pinned import PINNED
 from replaydrift.model.submission import submit
@@ -40,17 +38,12 @@ def into_device(target: torch.Tensor, source: torch.Tensor, *, non_blocking: boo
     def work() -> None:
         into.copy_(frozen)
 
-    if DEVICE.capture is not None and not non_blocking:
-        # The recorded copy would be followed by a wait, which a capture cannot hold.
-        submit("aten::copy_", work, _duration(source), reads=[source], writes=[target])
-        _keep(source)
-        _wait_or_fail()
     end = submit("aten::copy_", work, _duration(source), reads=[source] if pinned else [], writes=[target])
     if pinned:
         _keep(source)
         PINNED.touch(source, end)
     if not (non_blocking and pinned):
-        _catch_up(end)
+        _wait(end)
     return target
 
 
@@ -66,9 +59,8 @@ def into_host(target: torch.Tensor, source: torch.Tensor, *, non_blocking: bool)
     pinned = is_pinned(target)
     if DEVICE.capture is not None:
         if not non_blocking:
-            _wait_or_fail()
-        if not pinned:
-            _refuse_pageable(target)
+            _wait(0.0)
+        _refuse_pageable(target)
     frozen = alias(source)
     into = alias(target) if pinned else target
 
@@ -79,15 +71,16 @@ def into_host(target: torch.Tensor, source: torch.Tensor, *, non_blocking: bool)
     if pinned:
         _keep(target)
         PINNED.touch(target, end)
-    if DEVICE.capture is None and not non_blocking:
-        _catch_up(end)
+    if not non_blocking:
+        _wait(end)
     return target
 
 
-def _catch_up(end: float) -> None:
-    CLOCK.catch_up(end)
-    if DEVICE.observer is not None:
-        DEVICE.observer.host_waited(DEVICE.stream)
+def _wait(end: float) -> None:
+    """Wait for the copy, as one does without `non_blocking=True`; a capture cannot hold that."""
+    if DEVICE.capture is not None:
+        waiting.refuse([DEVICE.capture], "a copy without non_blocking=True")
+    waiting.wait_until(end, DEVICE.stream)
 
 
 def _duration(tensor: torch.Tensor) -> float:
@@ -109,12 +102,3 @@ def _refuse_pageable(host: torch.Tensor) -> None:
             DEVICE.observer.refused("pageable-in-capture", "copy_")
         raise RuntimeError(rules.text("pageable-refused"))
 
-
-def _wait_or_fail() -> None:
-    capture = DEVICE.capture
-    if capture is not None:
-        capture.invalid = True
-        rules.use("sync-in-capture")
-        if DEVICE.observer is not None:
-            DEVICE.observer.refused("sync-in-capture", "a copy without non_blocking=True")
-        raise cuda_error(STREAM_CAPTURE_UNSUPPORTED)

@@ -102,11 +102,6 @@ class Device:
         return self.captures.get(self._current.stream) if self.captures else None
 
     @property
-    def capturing_anywhere(self) -> bool:
-        """True while any stream is being captured."""
-        return bool(self.captures)
-
-    @property
     def pool_in_use(self) -> PoolId:
         """Where this thread allocates when it is not captured: the default pool, or the one of `torch.cuda.use_mem_pool`."""
         stack = self._pools_in_use.stack

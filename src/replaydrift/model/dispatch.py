@@ -6,18 +6,19 @@ lies there, or when it is asked to make one there.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from replaydrift.model import accumulation, blas, copies, random, rules
+from replaydrift.model import accumulation, blas, copies, random, waiting
 from replaydrift.model.arena import alias, is_pinned, on_device
 from replaydrift.model.clock import CLOCK
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE
-from replaydrift.model.failures import STREAM_CAPTURE_UNSUPPORTED, cuda_error, lack
+from replaydrift.model.failures import lack
 from replaydrift.model.forms import Form, form_of, forms_of_results, map_tensors, tensors_in
 from replaydrift.model.operators import Operator, operator
 from replaydrift.model.pinned import PINNED
@@ -29,7 +30,7 @@ _CPU = torch.device("cpu")
 _SPECIAL: dict[str, Callable[..., Any]] = {}
 
 
-class _State:
+class _State(threading.local):
     """What the operators of one thread of Python leave for the next."""
 
     last_was_on_device = False  # a factory that the backward pass calls without a tensor goes where its neighbours are
@@ -224,16 +225,9 @@ def _bytes_touched(args: Any, results: Any) -> int:
 
 def synchronise_for(name: str) -> None:
     """Wait as an operator does that reads on the host; in a capture that is an error, and the capture is lost."""
-    capture = DEVICE.capture
-    if capture is not None:
-        capture.invalid = True
-        rules.use("sync-in-capture")
-        if DEVICE.observer is not None:
-            DEVICE.observer.refused("sync-in-capture", name.removeprefix("aten::"))
-        raise cuda_error(STREAM_CAPTURE_UNSUPPORTED)
-    CLOCK.catch_up(CLOCK.reached(DEVICE.stream))
-    if DEVICE.observer is not None:
-        DEVICE.observer.host_waited(DEVICE.stream)
+    if DEVICE.capture is not None:
+        waiting.refuse([DEVICE.capture], name.removeprefix("aten::"))
+    waiting.wait_for_stream(DEVICE.stream)
 
 
 def _has_mask(args: Any, kwargs: dict[str, Any], traits: Operator) -> bool:

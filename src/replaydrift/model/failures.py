@@ -13,8 +13,6 @@ UNJOINED: Final = (904, "cudaErrorStreamCaptureUnjoined", "capturing stream has 
 ISOLATION: Final = (905, "cudaErrorStreamCaptureIsolation", "dependency created on uncaptured work in another stream")
 IMPLICIT: Final = (906, "cudaErrorStreamCaptureImplicit", "operation would make the legacy stream depend on a capturing blocking stream")
 CAPTURED_EVENT: Final = (907, "cudaErrorCapturedEvent", "operation not permitted on an event last recorded in a capturing stream")
-INVALID_HANDLE: Final = (400, "cudaErrorInvalidResourceHandle", "invalid resource handle")
-NOT_READY: Final = (600, "cudaErrorNotReady", "device not ready")
 
 _ADVICE: Final = """
 CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.

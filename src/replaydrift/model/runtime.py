@@ -61,10 +61,6 @@ def _exchange_device(index: int) -> int:
     return 0
 
 
-def _empty_cache() -> None:
-    DEVICE.empty_cache()
-
-
 FUNCTIONS: dict[str, Any] = {
     "_cuda_init": lambda: None,
     "_cuda_getDeviceCount": lambda: 1,
@@ -79,7 +75,7 @@ FUNCTIONS: dict[str, Any] = {
     "_cuda_setStream": _set_stream,
     "_cuda_synchronize": _synchronize,
     "_cuda_sleep": _sleep,
-    "_cuda_emptyCache": _empty_cache,
+    "_cuda_emptyCache": DEVICE.empty_cache,
     "_host_emptyCache": PINNED.empty_cache,
     "_cuda_isCurrentStreamCapturing": graphs.is_current_stream_capturing,
     "_graph_pool_handle": graphs.new_pool_id,

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import torch
 
+from replaydrift.model import waiting
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.device import DEVICE, STREAMS, Capture, Node
-from replaydrift.model.failures import CAPTURED_EVENT, IMPLICIT, ISOLATION, STREAM_CAPTURE_UNSUPPORTED, cuda_error, lack
+from replaydrift.model.failures import CAPTURED_EVENT, IMPLICIT, ISOLATION, cuda_error, lack
 
 _CUDA: Final = 1  # DeviceType::CUDA
 _HANDLE: Final = 0x5EED0000
@@ -19,11 +20,7 @@ def forbid_in_capture(stream: int | None = None) -> None:
     touched = list(DEVICE.captures.values()) if stream is None else [DEVICE.captures[stream]] if stream in DEVICE.captures else []
     touched = [capture for capture in touched if capture.mode != "relaxed" or stream is not None]
     if touched:
-        for capture in touched:
-            capture.invalid = True
-        if DEVICE.observer is not None:
-            DEVICE.observer.refused("sync-in-capture", "a wait or query of the host")
-        raise cuda_error(STREAM_CAPTURE_UNSUPPORTED)
+        waiting.refuse(touched, "a wait or query of the host")
 
 
 class StreamBase:
@@ -87,9 +84,7 @@ class StreamBase:
     def synchronize(self) -> None:
         """Wait for the stream; forbidden while it is captured."""
         forbid_in_capture(self.stream_id)
-        CLOCK.catch_up(CLOCK.reached(self.stream_id))
-        if DEVICE.observer is not None:
-            DEVICE.observer.host_waited(self.stream_id)
+        waiting.wait_for_stream(self.stream_id)
 
     def is_capturing(self) -> bool:
         """True while the stream takes part in a capture."""
@@ -213,12 +208,8 @@ class EventBase:
 
     def _refuse_captured(self) -> None:
         if self._place is not None and self._time is None:
-            capture = self._place[0]
-            if capture in DEVICE.captures.values():
-                capture.invalid = True
-            if DEVICE.observer is not None:
-                DEVICE.observer.refused("sync-in-capture", "a wait or query of an event")
-            raise cuda_error(CAPTURED_EVENT)
+            under_way = {self._place[0]} & set(DEVICE.captures.values())
+            waiting.refuse(under_way, "a wait or query of an event", CAPTURED_EVENT)
 
 
 def _nothing() -> None:
