@@ -14,7 +14,7 @@ def agree(store: Store, gpu: CaseRecord, model: CaseRecord) -> dict[str, bool | 
     """The aspects of one case; None where it is left out."""
     store.write(environment("2.13.0+cu130"), [gpu])
     store.write(environment("2.13.0+cpu", machine="model", gpu="model", engine="model"), [model])
-    found = agreement_of(store)
+    found = agreement_of(store.sweeps())
     return dict(found[0].aspects) if found else None
 
 
@@ -57,4 +57,4 @@ def test_what_cannot_be_held_side_by_side_is_left_out(store: Store) -> None:
 def test_a_store_with_one_engine(store: Store) -> None:
     """Without GPU records there is no agreement to state."""
     store.write(environment("2.13.0+cpu", machine="model", gpu="model", engine="model"), [record("wrong")])
-    assert agreement_of(store) == ()
+    assert agreement_of(store.sweeps()) == ()

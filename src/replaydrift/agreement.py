@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from replaydrift import releases
 from replaydrift.records import Attempt, CaseRecord
-from replaydrift.store import Store
+from replaydrift.store import Sweep
 from replaydrift.strip import Missing
 from replaydrift.values import equal, show
 from replaydrift.verdicts import settled
@@ -35,13 +35,13 @@ class CaseAgreement:
         return all(value is not False for value in self.aspects.values())
 
 
-def agreement_of(store: Store) -> tuple[CaseAgreement, ...]:
+def agreement_of(stored: Iterable[Sweep]) -> tuple[CaseAgreement, ...]:
     """The agreement of each case that both the model and a GPU ran on one version of torch, GPUs and releases in order.
 
     A model's CPU wheel stands for the version's default wheel. Cases of other case versions are left out; so are those that
-    either side skipped. An empty result means that the store holds nothing to compare.
+    either side skipped. An empty result means that nothing stored can be compared.
     """
-    sweeps = [store.read(machine, name) for machine in store.machines() for name in sorted(store.releases(machine), key=releases.order)]
+    sweeps = list(stored)
     modelled = {_version(sweep.environment.release): sweep for sweep in sweeps if sweep.environment.engine == "model"}
     found = []
     for sweep in sweeps:

@@ -5,8 +5,9 @@ Everything here is a function of stored results, the catalogue and explanations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 from replaydrift import releases
@@ -74,13 +75,23 @@ class Check:
 
 
 def check(
-    store: Store, machine: str, old: str, new: str, cases: Iterable[str] = (), entries: Sequence[Explanation] = (), *, only: bool = False,
-) -> Check:  # fmt: skip
+    store: Store,
+    machine: str,
+    old: str,
+    new: str,
+    cases: Iterable[str] = (),
+    entries: Sequence[Explanation] = (),
+    *,
+    only: bool = False,
+    read: Callable[[str], Sweep] | None = None,
+) -> Check:
     """The check of two stored releases (full names) of a machine.
 
-    `cases` are names that must be there on both sides; with `only`, no other case is looked at.
+    `cases` are names that must be there on both sides; with `only`, no other case is looked at. `read` gives a release's
+    results to a caller that holds them already; without it each is read once.
     """
-    before, after = store.read(machine, old), store.read(machine, new)
+    read = read or cache(lambda release: store.read(machine, release))
+    before, after = read(old), read(new)
     wanted = frozenset(cases)
     findings = []
     for change in changes_between(before, after, wanted):
@@ -96,7 +107,7 @@ def check(
         new=new,
         findings=tuple(finding for finding in findings if finding.change.change != "same"),
         same=sum(finding.change.change == "same" for finding in findings),
-        stale=tuple(entry for entry in entries if _is_stale(entry, store, machine, old, new)),
+        stale=tuple(entry for entry in entries if _is_stale(entry, store.releases(machine), read, machine, old, new)),
         environment=environment_changes(before, after),
     )
 
@@ -132,13 +143,14 @@ def _within(start: str, end: str, old: str, new: str) -> bool:
     return low <= first and last <= high
 
 
-def _is_stale(entry: Explanation, store: Store, machine: str, old: str, new: str) -> bool:
-    """True where the store holds both releases of an entry in range, and the change it explains is no longer there."""
+def _is_stale(
+    entry: Explanation, there: Iterable[str], read: Callable[[str], Sweep], machine: str, old: str, new: str,
+) -> bool:  # fmt: skip
+    """True where both releases of an entry in range are stored, and the change it explains is no longer there."""
     if not entry.speaks_of(machine) or not _within(entry.start, entry.end, old, new):
         return False
-    stored = store.releases(machine)
-    start, end = releases.stored(entry.start, stored), releases.stored(entry.end, stored)
+    start, end = releases.stored(entry.start, there), releases.stored(entry.end, there)
     if start is None or end is None:
         return False
-    before, after = store.read(machine, start), store.read(machine, end)
+    before, after = read(start), read(end)
     return not still_true(entry, compare(entry.case, before.cases.get(entry.case), after.cases.get(entry.case)))

@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from replaydrift import releases
 from replaydrift.store import Store
 from replaydrift.verdicts import summarise, verdict
 
@@ -23,32 +22,29 @@ def verdicts(results: Path | str = "results") -> pd.DataFrame:
     `settled` is the verdict of all attempts of the case together, `flaky` where they disagree. An empty store gives an
     empty frame with the same columns; StoreError where a file of it cannot be read.
     """
-    store = Store(Path(results))
     rows: list[dict[str, Any]] = []
-    for machine in store.machines():
-        for release in sorted(store.releases(machine), key=releases.order):
-            sweep = store.read(machine, release)
-            for name, record in sweep.cases.items():
-                together = summarise(record).verdict
-                for number, attempt in enumerate(record.attempts, 1):
-                    rows.append({
-                        "machine": machine,
-                        "engine": sweep.environment.engine,
-                        "gpu": sweep.environment.gpu,
-                        "release": release,
-                        "group": name.split("/")[0],
-                        "case": name,
-                        "kind": record.kind,
-                        "version": record.version,
-                        "attempt": number,
-                        "outcome": attempt.outcome.text,
-                        "verdict": verdict(record.kind, attempt.outcome),
-                        "settled": together,
-                        "observed": attempt.observed,
-                        "duration_ms": attempt.duration_ms,
-                        "capture_ms": attempt.capture_ms,
-                        "warnings": sum(warning.count for warning in attempt.warnings),
-                    })  # fmt: skip
+    for sweep in Store(Path(results)).sweeps():
+        for name, record in sweep.cases.items():
+            together = summarise(record).verdict
+            for number, attempt in enumerate(record.attempts, 1):
+                rows.append({
+                    "machine": sweep.environment.machine,
+                    "engine": sweep.environment.engine,
+                    "gpu": sweep.environment.gpu,
+                    "release": sweep.environment.release,
+                    "group": name.split("/")[0],
+                    "case": name,
+                    "kind": record.kind,
+                    "version": record.version,
+                    "attempt": number,
+                    "outcome": attempt.outcome.text,
+                    "verdict": verdict(record.kind, attempt.outcome),
+                    "settled": together,
+                    "observed": attempt.observed,
+                    "duration_ms": attempt.duration_ms,
+                    "capture_ms": attempt.capture_ms,
+                    "warnings": sum(warning.count for warning in attempt.warnings),
+                })  # fmt: skip
     return pd.DataFrame(rows, columns=_VERDICTS)
 
 

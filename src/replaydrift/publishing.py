@@ -41,12 +41,12 @@ def publish_report(
     store: Store, catalogue: Catalogue, known: Known, reports: Path, readme: Path | None = None,
 ) -> tuple[Path, ...]:  # fmt: skip
     """The files written: the report under `reports`, and `readme` where one is given. Same store, same bytes."""
-    report = overview(store, catalogue, known.changes, known.reasons)
+    return _write(overview(store, catalogue, known.changes, known.reasons), reports, readme)
+
+
+def _write(report: Overview, reports: Path, readme: Path | None = None) -> tuple[Path, ...]:
     written = [write_whole(reports / "index.md", write_index(report))]
-    written += write_pages(report, reports, agreement=agreement_of(store) or None)
-    for page in set(reports.glob("cases/*.html")) | set(reports.glob("releases/*.html")):
-        if page not in written:
-            page.unlink()  # Of a case or a release that the store no longer has.
+    written += write_pages(report, reports, agreement=agreement_of(sweep for machine in report.machines for sweep in machine.sweeps.values()) or None)
     if readme is not None:
         written.append(write_whole(readme, _with_matrix(readme, report)))
     return tuple(written)
@@ -56,15 +56,16 @@ def stale_files(
     store: Store, catalogue: Catalogue, known: Known, reports: Path, readme: Path | None = None,
 ) -> tuple[Path, ...]:  # fmt: skip
     """The files that are not what the store gives, or that it no longer gives; none where all is up to date."""
+    report = overview(store, catalogue, known.changes, known.reasons)
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch)
-        written = publish_report(store, catalogue, known, fresh)
+        written = _write(report, fresh)
         stale = [reports / path.relative_to(fresh) for path in written if not _same(path, reports / path.relative_to(fresh))]
         expected = {path.relative_to(fresh) for path in written}
     there = {path.relative_to(reports) for path in reports.rglob("*") if path.is_file()} if reports.is_dir() else set()
     by_hand = {path for path in there if path.suffix == ".md"}
     stale += [reports / path for path in sorted(there - expected - by_hand) if path.parts[0] != _NOT_OURS]
-    if readme is not None and readme.read_text(encoding="utf-8") != _with_matrix(readme, overview(store, catalogue, known.changes, known.reasons)):
+    if readme is not None and readme.read_text(encoding="utf-8") != _with_matrix(readme, report):
         stale.append(readme)
     return tuple(stale)
 

@@ -11,12 +11,12 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from replaydrift import records
+from replaydrift import records, releases
 from replaydrift.errors import StoreError
 from replaydrift.records import CaseRecord, Environment
 
@@ -93,6 +93,12 @@ class Store:
             if path.name != ENVIRONMENT_FILE:
                 cases.update(_group(path, environment))
         return Sweep(environment, cases)
+
+    def sweeps(self) -> Iterator[Sweep]:
+        """Everything stored, one release at a time: machine by machine, releases oldest first."""
+        for machine in self.machines():
+            for release in sorted(self.releases(machine), key=releases.order):
+                yield self.read(machine, release)
 
     def write(self, environment: Environment, cases: Iterable[CaseRecord]) -> tuple[Path, ...]:
         """The files written: records of some cases are put among what their groups hold already, then the environment.

@@ -17,7 +17,8 @@ STEPS = {
     "transpose": lambda values, a, _b: values.append(values[a].t()),
     "row": lambda values, a, b: values.append(values[a] + values[b][0]),
     "sum": lambda values, a, _b: values.append(values[a].sum(0, keepdim=True).expand(3, 3)),
-    "in_place": lambda values, a, b: values[a].copy_(values[a] + values[b]) if a >= 2 else None,
+    # Not into an expanded tensor: torch refuses to write where several elements share one place.
+    "in_place": lambda values, a, b: values[a].copy_(values[a] + values[b]) if a >= 2 and 0 not in values[a].stride() else None,
     "drop": lambda values, a, _b: values.pop(a) if a >= 2 and len(values) > 3 else None,
     "softmax": lambda values, a, _b: values.append(values[a].softmax(1)),
     "where": lambda values, a, b: values.append(torch.where(values[a] > 0, values[b], values[a])),

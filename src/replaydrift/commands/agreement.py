@@ -22,7 +22,7 @@ from replaydrift.store import Store
 @options.as_json
 def command(results: Path, as_json: bool) -> None:
     """Hold the CPU model's records against those of GPUs: outcome, strip, error classes and addresses of each case."""
-    found = agreement_of(Store(results))
+    found = agreement_of(Store(results).sweeps())
     if not found:
         raise StoreError(
             f"nothing to hold side by side in {str(results)!r}: expected results of engine 'cuda' and of engine 'model' on one "

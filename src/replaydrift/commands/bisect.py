@@ -36,11 +36,11 @@ from replaydrift.sweep import Wishes, sweep
     envvar="NOX_ENVDIR", help="Where environments of releases are, and are made.",
 )  # fmt: skip
 @options.cases_dir
-@click.option("--engine", type=click.Choice(["auto", "cuda", "model"]), default="auto", show_default=True, help="A GPU, or the CPU model.")
+@options.engine
 @click.option("--attempts", type=click.IntRange(min=NEEDED), default=NEEDED, show_default=True, help="How often it runs on a release.")
 @options.results
 @options.machine
-@click.option("--limit", "limit_s", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit of an attempt.")
+@options.limit
 @click.option("--fresh", is_flag=True, help="Discard sweeps of these releases that were stopped.")
 @options.as_json
 def command(

@@ -22,7 +22,7 @@ from replaydrift.store import Store
 @click.argument("new")
 @options.results
 @options.machine
-@click.option("--cases", "patterns", multiple=True, metavar="PATTERN", help="Only the cases that match, such as 'rng' or '*/bug'.")
+@options.patterns
 @options.cases_dir
 @click.option(
     "--explanations",

@@ -22,6 +22,22 @@ cases_dir = click.option(
     help="A folder of case files of yours.  [default: the project's own cases]",
 )  # fmt: skip
 
+patterns = click.option(
+    "--cases", "patterns", multiple=True, metavar="PATTERN", help="A group, or a shell pattern such as '*/bug'.  [repeatable]",
+)  # fmt: skip
+engine = click.option(
+    "--engine", type=click.Choice(["auto", "cuda", "model"]), default="auto", show_default=True, help="A GPU, or the CPU model.",
+)  # fmt: skip
+attempts = click.option("--attempts", type=click.IntRange(min=1), default=3, show_default=True, help="How often each case runs on a release.")
+jobs = click.option("--jobs", type=click.IntRange(min=1), show_default="half the cores, at most 8; model: cores", help="Attempts at once.")
+new_machine = click.option("--machine", metavar="NAME", help="The folder of the store.  [default: the GPU, such as 'h200', or 'model']")
+note = click.option("--note", default="", metavar="TEXT", help="Words of yours, kept with the environment.")
+limit = click.option(
+    "--limit", "limit_s", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit of an attempt.",
+)  # fmt: skip
+resume = click.option("--resume", is_flag=True, help="Go on with what was stopped or killed.")
+fresh = click.option("--fresh", is_flag=True, help="Discard what was stopped, and begin again.")
+
 
 def own_cases() -> Path:
     """The folder of the project's cases: `cases/` here, else the one of the checkout this package runs from."""

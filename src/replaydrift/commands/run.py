@@ -35,18 +35,18 @@ class Size(click.ParamType):  # type: ignore[type-arg]
 @click.command()
 @click.option("--python", default=sys.executable, show_default="this one", metavar="PATH", help="The Python whose torch runs the cases.")
 @click.option("--release", metavar="RELEASE", help="What must be imported, such as 2.14.1 or 2.14.1+cu130; anything else stops the run.")
-@click.option("--cases", "patterns", multiple=True, metavar="PATTERN", help="A group, or a shell pattern such as '*/bug'.  [repeatable]")
+@options.patterns
 @options.cases_dir
-@click.option("--engine", type=click.Choice(["auto", "cuda", "model"]), default="auto", show_default=True, help="A GPU, or the CPU model.")
-@click.option("--attempts", type=click.IntRange(min=1), default=3, show_default=True, help="How often each case runs.")
-@click.option("--jobs", type=click.IntRange(min=1), show_default="half the cores, at most 8; model: cores", help="Attempts at once.")
+@options.engine
+@options.attempts
+@options.jobs
 @options.results
-@click.option("--machine", metavar="NAME", help="The folder of the store.  [default: the GPU, such as 'h200', or 'model']")
-@click.option("--note", default="", metavar="TEXT", help="Words of yours, kept with the environment.")
+@options.new_machine
+@options.note
 @click.option("--size", "sizes", multiple=True, type=Size(), help="For every case that takes it: elements=1048576.  [repeatable]")
-@click.option("--limit", "limit_s", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit of an attempt.")
-@click.option("--resume", is_flag=True, help="Go on with a sweep that was stopped or killed.")
-@click.option("--fresh", is_flag=True, help="Discard a sweep that was stopped, and begin again.")
+@options.limit
+@options.resume
+@options.fresh
 @options.as_json
 def command(
     python: str,

@@ -18,17 +18,17 @@ from replaydrift.upgrade import Side, upgrade
     "--python", "pythons", multiple=True, required=True, type=options.Interpreter(),
     help="Twice: the old release and the Python that has it, then the new one.",
 )  # fmt: skip
-@click.option("--cases", "patterns", multiple=True, metavar="PATTERN", help="Only the cases that match, such as 'rng' or '*/bug'.")
+@options.patterns
 @options.cases_dir
-@click.option("--engine", type=click.Choice(["auto", "cuda", "model"]), default="auto", show_default=True, help="A GPU, or the CPU model.")
-@click.option("--attempts", type=click.IntRange(min=1), default=3, show_default=True, help="How often each case runs on each release.")
-@click.option("--jobs", type=click.IntRange(min=1), show_default="half the cores, at most 8; model: cores", help="Attempts at once.")
+@options.engine
+@options.attempts
+@options.jobs
 @options.results
-@click.option("--machine", metavar="NAME", help="The folder of the store.  [default: the GPU, such as 'h200', or 'model']")
-@click.option("--note", default="", metavar="TEXT", help="Words of yours, kept with the environments.")
-@click.option("--limit", "limit_s", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit of an attempt.")
-@click.option("--resume", is_flag=True, help="Go on with an upgrade that was stopped or killed.")
-@click.option("--fresh", is_flag=True, help="Discard an upgrade that was stopped, and begin again.")
+@options.new_machine
+@options.note
+@options.limit
+@options.resume
+@options.fresh
 @click.pass_context
 def command(
     ctx: click.Context,

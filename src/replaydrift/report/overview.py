@@ -67,7 +67,8 @@ def _of_machine(store: Store, machine: str, catalogue: Catalogue, entries: Seque
     names = sorted(store.releases(machine), key=releases.order)
     sweeps = {release: store.read(machine, release) for release in names}
     pairs = [(old, new) for line in releases.lines(names) for old, new in pairwise(line)]
-    arrivals = [check(store, machine, old, new, (), entries) for old, new in sorted(pairs, key=lambda pair: releases.order(pair[1]))]
+    read = sweeps.__getitem__
+    arrivals = [check(store, machine, old, new, (), entries, read=read) for old, new in sorted(pairs, key=lambda pair: releases.order(pair[1]))]
     differences = {
         release: tuple(
             difference

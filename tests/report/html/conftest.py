@@ -166,7 +166,7 @@ def make(root: Path, machines: tuple[str, ...] = ("h200", "model")) -> Made:
         for block in ("one", "two")
         for metric, base in (("capture_ms", 2.0), ("replay_us", 10.0), ("eager_us", 30.0), ("pool_bytes", 2.0**21))
     ]
-    html.write(facts, root / "reports", costs, agreement_of(store) or None)
+    html.write(facts, root / "reports", costs, agreement_of(store.sweeps()) or None)
     return Made(root / "reports", facts, store)
 
 
