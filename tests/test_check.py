@@ -227,3 +227,25 @@ def test_broken_explanations(tmp_path: Path, text: str, message: str) -> None:
     path.write_text(text)
     with pytest.raises(ExplanationError, match=message):
         read_explanations(path)
+
+
+def test_a_store_without_the_case_says_nothing_about_its_explanation(home: Path) -> None:
+    """An explanation rots where its case is there and the change is not; it does not where the case was never run."""
+    put(MID, "raised:E: text")
+    put(NEW, "correct")
+    assert run("accept", "2.13.0", "2.14.1", "--why", "registered on first use")[0] == 0
+    store = Store(Path("others"))
+    for release in (MID, NEW):
+        store.write(environment(release), [record("correct", case="g/fix", kind="fix")])
+    code, text = run("check", "2.13.0", "2.14.1", "--results", "others", "--cases", "g/fix")
+    assert (code, "match nothing" in text) == (0, False)
+
+
+def test_only_the_chosen_cases_explanations_can_be_stale(home: Path) -> None:
+    """With `--cases`, an explanation of a case that was not chosen is none of that check's business."""
+    store = Store(Path("results"))
+    for release in (MID, NEW):
+        store.write(environment(release), [record("correct", case=f"g/{name}", kind=name) for name in ("bug", "fix")])
+    write(entry())
+    assert run("check", "2.13.0", "2.14.1", "--cases", "g/fix")[0] == 0
+    assert run("check", "2.13.0", "2.14.1", "--cases", "g/bug")[0] == 1

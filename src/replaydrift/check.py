@@ -107,7 +107,11 @@ def check(
         new=new,
         findings=tuple(finding for finding in findings if finding.change.change != "same"),
         same=sum(finding.change.change == "same" for finding in findings),
-        stale=tuple(entry for entry in entries if _is_stale(entry, store.releases(machine), read, machine, old, new)),
+        stale=tuple(
+            entry
+            for entry in entries
+            if (entry.case in wanted or not only) and _is_stale(entry, store.releases(machine), read, machine, old, new)
+        ),
         environment=environment_changes(before, after),
     )
 
@@ -146,11 +150,14 @@ def _within(start: str, end: str, old: str, new: str) -> bool:
 def _is_stale(
     entry: Explanation, there: Iterable[str], read: Callable[[str], Sweep], machine: str, old: str, new: str,
 ) -> bool:  # fmt: skip
-    """True where both releases of an entry in range are stored, and the change it explains is no longer there."""
+    """True where both releases of an entry in range have its case, and the change it explains is no longer there.
+
+    A store that lacks the case (another library's, or a sweep of a few cases) says nothing about its explanation.
+    """
     if not entry.speaks_of(machine) or not _within(entry.start, entry.end, old, new):
         return False
     start, end = releases.stored(entry.start, there), releases.stored(entry.end, there)
     if start is None or end is None:
         return False
-    before, after = read(start), read(end)
-    return not still_true(entry, compare(entry.case, before.cases.get(entry.case), after.cases.get(entry.case)))
+    before, after = read(start).cases.get(entry.case), read(end).cases.get(entry.case)
+    return before is not None and after is not None and not still_true(entry, compare(entry.case, before, after))

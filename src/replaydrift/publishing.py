@@ -47,6 +47,9 @@ def publish_report(
 def _write(report: Overview, reports: Path, readme: Path | None = None) -> tuple[Path, ...]:
     written = [write_whole(reports / "index.md", write_index(report))]
     written += write_pages(report, reports, agreement=agreement_of(sweep for machine in report.machines for sweep in machine.sweeps.values()) or None)
+    for page in set(reports.glob("cases/*.html")) | set(reports.glob("releases/*.html")):
+        if page not in written:
+            page.unlink()  # Of a case or a release that the store no longer has.
     if readme is not None:
         written.append(write_whole(readme, _with_matrix(readme, report)))
     return tuple(written)
