@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expected_values import EXPECTED, expected
+from gathered_values import EXPECTED, expected
 
 from replaydrift.catalogue import read_catalogue
 from replaydrift.library import read_library
