@@ -157,6 +157,30 @@ def case_from_json(case: str, tree: Mapping[str, Any]) -> CaseRecord:
     )
 
 
+def environment_to_json(environment: Environment) -> dict[str, Any]:
+    """A JSON tree of the environment."""
+    return {
+        "machine": environment.machine,
+        "engine": environment.engine,
+        "release": environment.release,
+        "facts": dict(environment.facts),
+        "note": environment.note,
+        "recorded": environment.recorded,
+    }
+
+
+def environment_from_json(tree: Mapping[str, Any]) -> Environment:
+    """The environment of a JSON tree; KeyError or TypeError where it is none."""
+    return Environment(
+        machine=tree["machine"],
+        engine=tree["engine"],
+        release=tree["release"],
+        facts=tree["facts"],
+        note=tree.get("note", ""),
+        recorded=tree.get("recorded", ""),
+    )
+
+
 def _cell_to_json(cell: Cell) -> dict[str, Any]:
     tree: dict[str, Any] = {"step": cell.step}
     if not isinstance(cell.observed, Missing):

@@ -125,7 +125,7 @@ class Store:
                 "cases": {name.split("/")[1]: records.case_to_json(merged[name]) for name in sorted(merged)},
             }
             written.append(write_whole(path, to_text(tree)))
-        written.append(write_whole(folder / ENVIRONMENT_FILE, to_text(_environment_tree(environment))))
+        written.append(write_whole(folder / ENVIRONMENT_FILE, to_text({"schema": records.SCHEMA, **records.environment_to_json(environment)})))
         return tuple(written)
 
     def check_place(self, environment: Environment) -> None:
@@ -189,23 +189,28 @@ def write_whole(path: Path, text: str) -> Path:
     return path
 
 
-def to_text(tree: Any) -> str:
-    """The tree as strict JSON: sorted keys, one line a leaf that fits in 120 columns, a line break at the end."""
-    return _text(tree, "", 0) + "\n"
+def to_text(tree: Any, *, samples: bool = False) -> str:
+    """The tree as strict JSON: sorted keys, one line a leaf that fits in 120 columns, a line break at the end.
+
+    With `samples` a list of numbers alone stays on one line, however long.
+    """
+    return _text(tree, "", 0, samples=samples) + "\n"
 
 
-def _text(tree: Any, indent: str, used: int) -> str:
+def _text(tree: Any, indent: str, used: int, *, samples: bool) -> str:
     flat = json.dumps(tree, sort_keys=True, ensure_ascii=False, allow_nan=False)
     if not isinstance(tree, dict | list) or not tree:
+        return flat
+    if samples and isinstance(tree, list) and all(isinstance(item, int | float) for item in tree):
         return flat
     if _depth(tree) <= _FLAT_DEPTH and len(indent) + used + len(flat) <= _WIDTH:
         return flat
     deeper = indent + " "
     if isinstance(tree, dict):
         keys = [(json.dumps(key, ensure_ascii=False), tree[key]) for key in sorted(tree)]
-        lines = [f"{deeper}{key}: {_text(item, deeper, len(key) + 2)}" for key, item in keys]
+        lines = [f"{deeper}{key}: {_text(item, deeper, len(key) + 2, samples=samples)}" for key, item in keys]
         return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
-    return "[\n" + ",\n".join(deeper + _text(item, deeper, 0) for item in tree) + f"\n{indent}]"
+    return "[\n" + ",\n".join(deeper + _text(item, deeper, 0, samples=samples) for item in tree) + f"\n{indent}]"
 
 
 def _depth(tree: Any) -> int:
@@ -216,6 +221,11 @@ def _depth(tree: Any) -> int:
 
 def _load(path: Path) -> dict[str, Any]:
     """The JSON object of a file of the current schema; older schemas are brought up to it."""
+    return upgrade(read_tree(path, records.SCHEMA))
+
+
+def read_tree(path: Path, newest: int) -> dict[str, Any]:
+    """The JSON object of a file whose schema is at most `newest`; StoreError where it is damaged, foreign or newer."""
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -224,11 +234,11 @@ def _load(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(tree, dict) or not isinstance(tree.get("schema"), int):
         raise StoreError(f"{str(path)!r} is none of replaydrift's files (it has no schema number): move it out of the store")
-    if tree["schema"] > records.SCHEMA or tree["schema"] < 1:
+    if tree["schema"] > newest or tree["schema"] < 1:
         raise StoreError(
-            f"{str(path)!r} has schema {tree['schema']}, but this replaydrift knows 1 to {records.SCHEMA}: upgrade replaydrift to read it",
+            f"{str(path)!r} has schema {tree['schema']}, but this replaydrift knows 1 to {newest}: upgrade replaydrift to read it",
         )
-    return upgrade(tree)
+    return tree
 
 
 def upgrade(tree: dict[str, Any]) -> dict[str, Any]:
@@ -239,28 +249,9 @@ def upgrade(tree: dict[str, Any]) -> dict[str, Any]:
 def _environment(path: Path) -> Environment:
     tree = _load(path)
     try:
-        return Environment(
-            machine=tree["machine"],
-            engine=tree["engine"],
-            release=tree["release"],
-            facts=tree["facts"],
-            note=tree.get("note", ""),
-            recorded=tree.get("recorded", ""),
-        )
+        return records.environment_from_json(tree)
     except (KeyError, TypeError) as error:
         raise StoreError(f"{str(path)!r} is no environment: {error!r}; restore it, or delete the folder and run again") from error
-
-
-def _environment_tree(environment: Environment) -> dict[str, Any]:
-    return {
-        "schema": records.SCHEMA,
-        "machine": environment.machine,
-        "engine": environment.engine,
-        "release": environment.release,
-        "facts": dict(environment.facts),
-        "note": environment.note,
-        "recorded": environment.recorded,
-    }
 
 
 def _group(path: Path, environment: Environment) -> dict[str, CaseRecord]:
