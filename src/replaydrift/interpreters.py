@@ -82,6 +82,6 @@ def _run(wanted: Release, command: list[str]) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ReleaseError(f"{wanted} cannot be installed: {error}") from error
     if answer.returncode != 0:
-        words = [line.strip() for line in (answer.stderr + answer.stdout).splitlines() if line.strip()]
+        words = [line.strip() for line in (answer.stdout + answer.stderr).splitlines() if line.strip()]
         raise ReleaseError(f"{wanted} cannot be installed: {' '.join(command[:3])} says {(words or ['nothing'])[-1]!r}")
     return answer.stdout

@@ -110,7 +110,7 @@ class _Visits:
         path, header = self.folder / _HEADER, self._header()
         if self.wishes.fresh:
             self._discard()
-        if path.is_file():
+        if path.is_file() and any(other.is_file() and other != path for other in self.folder.rglob("*")):
             then = _read(path)
             differing = sorted(key for key in {*then, *header} if then.get(key) != header.get(key))
             if differing:

@@ -1,0 +1,159 @@
+"""Both sides in turns, what differs again, every attempt kept; and nothing lost when it is stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from toybox import HERE, SOURCE, environ
+
+from replaydrift.cli import cli
+from replaydrift.errors import ReplaydriftError
+from replaydrift.store import Store
+
+DRIFT = HERE / "toys_releases"
+pytestmark = pytest.mark.usefixtures("fake_torch")
+
+
+@pytest.fixture
+def pythons(tmp_path: Path) -> dict[str, str]:
+    """An interpreter for each release: this one, whose fake torch says another version."""
+    made = {}
+    for name in ("2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0"):
+        path = tmp_path / f"python-{name}"
+        path.write_text(f'#!/bin/sh\nFAKE_TORCH_RELEASE={name}+cu130 exec {sys.executable} "$@"\n')
+        path.chmod(0o755)
+        made[name] = str(path)
+    return made
+
+
+@pytest.fixture
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the toys write what ran, in order."""
+    monkeypatch.setenv("TRACE", str(tmp_path / "trace"))
+    return tmp_path / "trace"
+
+
+def arguments(tmp_path: Path, old: tuple[str, str], new: tuple[str, str], *more: str) -> list[str]:
+    """The command line of an upgrade over the toys."""
+    sides = [f"--python={release}={path}" for release, path in (old, new)]
+    store = ["--results", str(tmp_path / "results"), "--cases-dir", str(DRIFT), "--explanations", str(tmp_path / "none.toml")]
+    return ["upgrade", *sides, *store, *more]
+
+
+def upgrade(tmp_path: Path, pythons: dict[str, str], *more: str, old: str = "2.13.0", new: str = "2.14.1") -> tuple[int, str]:
+    """Exit code and what an upgrade prints as its answer."""
+    result = CliRunner().invoke(cli, arguments(tmp_path, (old, pythons[old]), (new, pythons[new]), *more))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout
+
+
+def attempts(tmp_path: Path, release: str) -> dict[str, int]:
+    """How many attempts of each case the store has."""
+    return {name: len(made.attempts) for name, made in Store(tmp_path / "results").read("fake-h200", f"{release}+cu130").cases.items()}
+
+
+def test_what_differs_runs_again_on_both_sides(tmp_path: Path, pythons: dict[str, str], trace: Path) -> None:
+    """Three attempts where both sides agree, six where they differ, seven where attempts disagree; the check follows."""
+    code, text = upgrade(tmp_path, pythons)
+    assert code == 1
+    for release in ("2.13.0", "2.14.1"):
+        assert attempts(tmp_path, release) == {
+            "drift/bug": 3, "drift/fix-new": 6, "drift/fix-there-and-back": 6, "drift/fix-reworded": 3, "drift/fix-mixed": 7,
+        }  # fmt: skip
+    assert text.index("drift/fix-there-and-back") < text.index("drift/fix-new")
+    assert "1 of 7" in text
+    assert not (tmp_path / "results" / ".upgrade").exists()
+
+
+def test_the_sides_take_turns(tmp_path: Path, pythons: dict[str, str], trace: Path) -> None:
+    """Old and new begin in turn, so that what drifts on the machine meets both alike."""
+    upgrade(tmp_path, pythons, "--cases", "drift/bug", "--attempts", "4")
+    assert [line.split()[-1][:6] for line in trace.read_text().splitlines()] == [
+        "2.13.0", "2.14.1", "2.14.1", "2.13.0", "2.13.0", "2.14.1", "2.14.1", "2.13.0",
+    ]  # fmt: skip
+
+
+def test_killed_and_taken_up_again(tmp_path: Path, pythons: dict[str, str], trace: Path) -> None:
+    """A killed upgrade has touched no record; with --resume it goes on, and runs no visit twice that had ended."""
+    words = arguments(tmp_path, ("2.13.0", pythons["2.13.0"]), ("2.14.1", pythons["2.14.1"]), "--attempts", "8", "--cases", "drift/bug")
+    given = environ(TRACE=str(trace), PYTHONPATH=f"{SOURCE}:{environ()['PYTHONPATH']}")
+    with subprocess.Popen([sys.executable, "-m", "replaydrift", *words], env=given, start_new_session=True) as process:
+        give_up = time.monotonic() + 60
+        while (not trace.exists() or len(trace.read_text().splitlines()) < 5) and time.monotonic() < give_up:
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+    assert not (tmp_path / "results" / "verdicts" / "fake-h200" / "2.13.0+cu130").exists()
+    with pytest.raises(ReplaydriftError, match="go on with --resume, or discard it with --fresh"):
+        upgrade(tmp_path, pythons, "--attempts", "8", "--cases", "drift/bug")
+    with pytest.raises(ReplaydriftError, match="differs in attempts"):
+        upgrade(tmp_path, pythons, "--attempts", "3", "--cases", "drift/bug", "--resume")
+    assert upgrade(tmp_path, pythons, "--attempts", "8", "--cases", "drift/bug", "--resume")[0] == 0
+    assert attempts(tmp_path, "2.13.0") == attempts(tmp_path, "2.14.1") == {"drift/bug": 8}
+    assert 16 <= len(trace.read_text().splitlines()) <= 17
+
+
+def test_other_attempts_than_these_stay_out(tmp_path: Path, pythons: dict[str, str], trace: Path) -> None:
+    """A second upgrade replaces the records of its cases and leaves those of others as they were."""
+    upgrade(tmp_path, pythons)
+    upgrade(tmp_path, pythons, "--cases", "drift/bug", "--attempts", "1")
+    assert attempts(tmp_path, "2.14.1")["drift/bug"] == 1
+    assert attempts(tmp_path, "2.14.1")["drift/fix-new"] == 6
+
+
+def test_sides_that_are_one(tmp_path: Path, pythons: dict[str, str]) -> None:
+    """One release twice, another release than was said, a side alone or no Python are clear errors that stand in nobody's way."""
+    with pytest.raises(ReplaydriftError, match=r"both sides are torch 2\.13\.0"):
+        upgrade(tmp_path, pythons, new="2.13.0")
+    with pytest.raises(ReplaydriftError, match=r"imports torch '2\.14\.1\+cu130': nothing was run"):
+        upgrade(tmp_path, pythons | {"2.13.0": pythons["2.14.1"]})
+    result = CliRunner().invoke(cli, ["upgrade", f"--python=2.13.0={pythons['2.13.0']}"])
+    assert (result.exit_code, "expected it twice" in result.output) == (2, True)
+    with pytest.raises(ReplaydriftError, match="no interpreter '/no/such/python'"):
+        upgrade(tmp_path, pythons | {"2.13.0": "/no/such/python"})
+    assert upgrade(tmp_path, pythons, "--cases", "drift/bug", "--attempts", "1")[0] == 0
+
+
+def test_two_gpus_are_no_upgrade(tmp_path: Path, pythons: dict[str, str]) -> None:
+    """Sides that ran on different GPUs are refused before anything is stored."""
+    other = Path(pythons["2.14.1"])
+    other.write_text(other.read_text().replace("FAKE_TORCH_RELEASE", "FAKE_TORCH_GPU='NVIDIA Other' FAKE_TORCH_RELEASE"))
+    with pytest.raises(ReplaydriftError, match="do not run on one machine"):
+        upgrade(tmp_path, pythons, "--cases", "drift/bug")
+    assert not (tmp_path / "results" / "verdicts").exists()
+
+
+def bisect(tmp_path: Path, pythons: dict[str, str], case: str, *more: str) -> tuple[int, dict[str, object]]:
+    """Exit code and JSON of a search from 2.11.0 to 2.15.0 over these interpreters."""
+    store = ["--results", str(tmp_path / "results"), "--cases-dir", str(DRIFT), "--environments", str(tmp_path / "nox")]
+    given = [f"--python={release}={path}" for release, path in pythons.items()]
+    result = CliRunner().invoke(cli, ["bisect", case, "--good", "2.11.0", "--bad", "2.15.0", "--no-install", "--json", *store, *given, *more])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_bisect_by_running(tmp_path: Path, pythons: dict[str, str], trace: Path) -> None:
+    """The search runs what it needs, keeps it in the store, and a second one runs nothing."""
+    code, tree = bisect(tmp_path, pythons, "drift/fix-new")
+    assert code == 0
+    assert [(step["before"], step["after"]) for step in tree["steps"]] == [("2.13.0+cu130", "2.14.1+cu130")]
+    ran = trace.read_text().splitlines()
+    assert len(ran) == 4 * 3
+    assert bisect(tmp_path, pythons, "drift/fix-new") [1]["steps"] == tree["steps"]
+    assert trace.read_text().splitlines() == ran
+
+
+def test_bisect_where_nothing_was_found(tmp_path: Path, pythons: dict[str, str]) -> None:
+    """Two ends that show the same leave nothing to search for; several cases at once are refused."""
+    assert bisect(tmp_path, pythons, "drift/bug")[0] == 2
+    result = CliRunner().invoke(cli, ["bisect", "drift/*", "--good", "2.11.0", "--bad", "2.15.0", "--cases-dir", str(DRIFT)])
+    assert (result.exit_code, "matches 5 cases, expected one" in result.output) == (2, True)
