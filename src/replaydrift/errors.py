@@ -4,7 +4,8 @@ ReplaydriftError
 ├── LibraryError     a case file or groups.toml cannot be used; nothing was run
 ├── ReleaseError     a torch release that the table does not know, or a name that is none
 ├── StoreError       results that cannot be read or may not be written
-└── RunError         a sweep that could not start or go on; what was finished is kept
+├── RunError         a sweep that could not start or go on; what was finished is kept
+└── TraceError       lengths of requests that cannot be read, or a policy or cost curve that cannot be had for them
 """
 
 from __future__ import annotations
@@ -28,3 +29,7 @@ class StoreError(ReplaydriftError):
 
 class RunError(ReplaydriftError):
     """A sweep could not start, or had to stop; the attempts that ended before are kept in its journal."""
+
+
+class TraceError(ReplaydriftError):
+    """Lengths of requests cannot be read, or no policy of that name, or no cost of that machine, is to be had for them."""
