@@ -11,8 +11,10 @@ Source: https://docs.nvidia.com/dl-cuda-graph/latest/troubleshooting/numerical-e
 
 import torch
 
-# A pipeline's schedule: F0 runs the first function forwards, B0 backwards.
-SCHEDULE = "F0 F1 B0 F2 B1 B2"
+# F0 runs the first function forwards, B0 backwards.
+SCHEDULE = "F0 F1 B0 F2 B1 B2"  # A pipeline's.
+CAPTURED_TOGETHER = "F0 F1 F2 B2 B1 B0"
+CAPTURED_APART = "F0 B0 F1 B1 F2 B2"
 
 
 def _function(x):
@@ -23,8 +25,11 @@ def _inputs():
     return [torch.full((1,), value, device="cuda", requires_grad=True) for value in (1.0, 2.0, 3.0)]
 
 
-def _run(functions, xs, order):
-    """Run the functions in this order, and yield the gradients at its end."""
+def _run(functions, xs, order, captured=None):
+    """Run the functions in this order, and yield the gradients at its end; `captured` is the order of their captures."""
+    if captured:
+        yield "capture-order", captured.split()
+        yield "replay-order", order.split()
     ys = {}
     for step in order.split():
         i = int(step[1:])
@@ -54,7 +59,7 @@ def bug():
     gradient buffers of the other two.
     """
     xs = _inputs()
-    yield from _run(_graphed_together(xs), xs, SCHEDULE)
+    yield from _run(_graphed_together(xs), xs, SCHEDULE, CAPTURED_TOGETHER)
 
 
 def fix_capture_order():
@@ -63,20 +68,20 @@ def fix_capture_order():
     Seen instead: 6, 3, 8 again. It is not that order: B2 was captured first and runs last here too.
     """
     xs = _inputs()
-    yield from _run(_graphed_together(xs), xs, "F0 B0 F1 B1 F2 B2")
+    yield from _run(_graphed_together(xs), xs, CAPTURED_APART, CAPTURED_TOGETHER)
 
 
 def fix_documented_order():
     """All forwards in order and all backwards in reverse give 4, 6, 8: that is how they were captured."""
     xs = _inputs()
-    yield from _run(_graphed_together(xs), xs, "F0 F1 F2 B2 B1 B0")
+    yield from _run(_graphed_together(xs), xs, CAPTURED_TOGETHER, CAPTURED_TOGETHER)
 
 
 def fix_separate_pools():
     """Functions graphed in a call each have a pool each, and give 4, 6, 8 under a pipeline's schedule."""
     xs = _inputs()
     functions = [torch.cuda.make_graphed_callables(_function, (x,)) for x in xs]
-    yield from _run(functions, xs, SCHEDULE)
+    yield from _run(functions, xs, SCHEDULE, CAPTURED_APART)
 
 
 def fix_capture_in_replay_order():
@@ -92,6 +97,8 @@ def fix_capture_in_replay_order():
             else:
                 ys[i].backward(retain_graph=True)
         graphs.append(graph)
+    yield "capture-order", SCHEDULE.split()
+    yield "replay-order", SCHEDULE.split()
     for graph in graphs:
         graph.replay()
     yield "address", {f"gradient {i}": x.grad.data_ptr() for i, x in enumerate(xs)}

@@ -21,9 +21,11 @@ from replaydrift.report.html.differs import causes, contradictions
 from replaydrift.report.html.drawings import drawings, leftover
 from replaydrift.report.html.eras import eras_of
 from replaydrift.report.html.feed import atom
+from replaydrift.report.html.lanes import lanes
 from replaydrift.report.html.plots import plot, shown
 from replaydrift.report.html.text import chapter, inline, safe_link, visible
 from replaydrift.report.overview import MachineOverview
+from replaydrift.strip import MISSING, Cell
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 
@@ -87,12 +89,44 @@ def test_one_order_is_held_against_nothing() -> None:
     assert "shared" not in drawn.svg
 
 
-def test_lanes_are_to_scale() -> None:
+def test_a_timeline_is_to_scale() -> None:
     """A bar twice as long in time is twice as wide."""
     (drawn,) = drawings([("timeline", [["GPU", "sleep", 0, 50], ["GPU", "copy", 50, 75], ["CPU", "write", 1, 1.0]])])
     long, short, tiny = (float(str(node.get("width"))) for node in ET.fromstring(drawn.svg).iter("rect"))
     assert long == pytest.approx(2 * short, abs=0.2)
     assert tiny == 3
+
+
+def cells(*pairs: tuple[object, object]) -> tuple[Cell, ...]:
+    """A strip of what was seen and what is right."""
+    return tuple(Cell("replay", seen, right) for seen, right in pairs)
+
+
+def test_a_late_read_leads_to_the_step_whose_value_it_is() -> None:
+    """What the GPU gave is joined to the CPU's step that it belongs to, and marked where that is another one."""
+    made = lanes("async replay", cells((9, 0), (1, 1), (9, 4), (9, 9)))
+    assert made is not None
+    svg = ET.fromstring(made.svg)
+    lines = [(node.get("class"), node.get("x1") == node.get("x2")) for node in svg.iter("line")]
+    assert lines == [("link astray", False), ("link", True), ("link astray", False), ("link", True)]
+    assert len({node.get("x1") for node in svg.iter("line")}) == 2
+    assert "Steps 1, 3 show the value of another one." in made.caption
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "strip"),
+    [
+        ("frozen choice", cells((9, 0), (9, 9))),
+        ("async replay", cells((0, 0), (1, 1))),  # Nothing is late.
+        ("async replay", cells((7, 0), (9, 9))),  # A value of no step at all.
+        ("async replay", cells((9, 0), (9, 9), (9, 9))),  # Of either of two.
+        ("async replay", (Cell("replay", 9, MISSING), *cells((0, 9)))),
+        ("async replay", ()),
+    ],
+)
+def test_lanes_are_drawn_only_where_they_say_something(mechanism: str, strip: tuple[Cell, ...]) -> None:
+    """No lanes for another mechanism, for a strip that is right, or for a value that belongs to no step or to several."""
+    assert lanes(mechanism, strip) is None
 
 
 @pytest.mark.parametrize("evidence", [("address", 8), ("address", {"x": True}), ("address", {}), ("order", [1]), ("timeline", [["GPU"]])])

@@ -14,9 +14,11 @@ from replaydrift.floor import works
 from replaydrift.library import Case
 from replaydrift.report.html import code
 from replaydrift.report.html import costs as cost_facts
-from replaydrift.report.html.drawings import Drawing, drawings, leftover
+from replaydrift.report.html.drawings import drawings, leftover
 from replaydrift.report.html.eras import STEP_NAMES, Era, Variant, eras_of, marks
 from replaydrift.report.html.inputs import Cost
+from replaydrift.report.html.lanes import lanes
+from replaydrift.report.html.svg import Drawing
 from replaydrift.report.html.text import chapter
 from replaydrift.report.overview import MachineOverview, Overview
 from replaydrift.script import script_of
@@ -84,8 +86,9 @@ class CasePage:
         return self.here[0].verdicts[-1][0] if self.here else None
 
     def drawings(self, variant: Variant) -> list[Drawing]:
-        """Its evidence, drawn."""
-        return drawings(variant.evidence)
+        """Its evidence, drawn; for what ran behind the CPU's back, which value was seen when."""
+        late = lanes(self.group.mechanism if self.group else "", variant.attempt.strip, self.notes.tolerance if self.notes else 0.0)
+        return [*([late] if late else []), *drawings(variant.evidence)]
 
     def leftover(self, variant: Variant) -> list[tuple[str, str]]:
         """Its evidence that is not drawn."""

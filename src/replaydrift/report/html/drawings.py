@@ -4,38 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-from xml.etree import ElementTree as ET
 
-from markupsafe import Markup
-
+from replaydrift.report.html.svg import CHAR, PAD, ROW, Drawing, box_width, canvas, drawn, rectangle, words
 from replaydrift.report.html.text import visible
 from replaydrift.values import Value, show
 
 _ADDRESS = re.compile(r"\+?0x[0-9a-f]+")  # As a record stores it: counted from the lowest of the attempt, `0x0` for a null pointer.
-_CHAR, _ROW, _PAD = 7.4, 30, 8  # Width of a character of the 12-pixel monospaced face, height of a row, space around text.
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """An SVG with the sentence that says what it shows."""
-
-    svg: Markup
-    caption: str
 
 
 def drawings(evidence: Sequence[tuple[str, Value]]) -> list[Drawing]:
     """A drawing for each kind of evidence that can be drawn; the rest is left for the table of `leftover`."""
-    drawn = []
+    made = []
     snapshots = [value for step, value in evidence if step == "address" and _is_addresses(value)]
     if snapshots:
-        drawn.append(_pool([dict(snapshot) for snapshot in snapshots if isinstance(snapshot, dict)]))
+        made.append(_pool([dict(snapshot) for snapshot in snapshots if isinstance(snapshot, dict)]))
     orders = {step: [str(item) for item in value] for step, value in evidence if _is_order(step, value) and isinstance(value, list)}
     if orders:
-        drawn.append(_orders(orders))
-    drawn += [_lanes(value) for step, value in evidence if step == "timeline" and _is_timeline(value)]
-    return drawn
+        made.append(_orders(orders))
+    made += [_timeline(value) for step, value in evidence if step == "timeline" and _is_timeline(value)]
+    return made
 
 
 def leftover(evidence: Sequence[tuple[str, Value]]) -> list[tuple[str, str]]:
@@ -76,29 +64,29 @@ def _pool(snapshots: Sequence[Mapping[str, Any]]) -> Drawing:
         (address, names, [_occupant(name, when, len(snapshots)) for name, when in names.items()])
         for address, names in sorted(at.items(), key=lambda item: int(item[0], 16))
     ]
-    label_width = _CHAR * max(len(address) for address in at) + 2 * _PAD
+    label_width = CHAR * max(len(address) for address in at) + 2 * PAD
     shared = any(len(names) > 1 for names in at.values())
-    width = label_width + max(sum(_width(label) + 6 for label in labels) for _, _, labels in rows) + 2 * _PAD
+    width = label_width + max(sum(box_width(label) + 6 for label in labels) for _, _, labels in rows) + 2 * PAD
     if shared:
-        width += _CHAR * len("same block") + 2 * _PAD
-    svg = _svg(width, _ROW * len(rows) + 4)
+        width += CHAR * len("same block") + 2 * PAD
+    svg = canvas(width, ROW * len(rows) + 4)
     for row, (address, names, labels) in enumerate(rows):
-        top = row * _ROW + 2
-        _rect(svg, label_width, top, width - label_width - 2, _ROW - 4, "block shared" if len(names) > 1 else "block")
-        _text(svg, label_width - _PAD, top + 17, address, "offset", anchor="end")
+        top = row * ROW + 2
+        rectangle(svg, label_width, top, width - label_width - 2, ROW - 4, "block shared" if len(names) > 1 else "block")
+        words(svg, label_width - PAD, top + 17, address, "offset", anchor="end")
         left = label_width + 6
         for label in labels:
-            _rect(svg, left, top + 4, _width(label), _ROW - 12, "chip")
-            _text(svg, left + _PAD, top + 17, label, "name")
-            left += _width(label) + 6
+            rectangle(svg, left, top + 4, box_width(label), ROW - 12, "chip")
+            words(svg, left + PAD, top + 17, label, "name")
+            left += box_width(label) + 6
         if len(names) > 1:
-            _text(svg, width - _PAD - 2, top + 17, "same block", "note", anchor="end")
+            words(svg, width - PAD - 2, top + 17, "same block", "note", anchor="end")
     together = "; ".join(" and ".join(names) for _, names, _ in rows if len(names) > 1)
     caption = f"One block for {together}." if shared else "Each name has a block of its own."
     if len(snapshots) > 1:
         caption += f" Seen {len(snapshots)} times; a number says in which of them a name was there, none that it always was."
     return Drawing(
-        _done(svg, "Addresses and who occupied them"), f"{caption} Addresses are counted from the lowest; sizes are not recorded."
+        drawn(svg, "Addresses and who occupied them"), f"{caption} Addresses are counted from the lowest; sizes are not recorded."
     )
 
 
@@ -110,69 +98,42 @@ def _occupant(name: str, when: Sequence[int], snapshots: int) -> str:
 def _orders(orders: Mapping[str, Sequence[str]]) -> Drawing:
     """A row of boxes an order; a box is marked where it stands elsewhere than in the first order given."""
     baseline_name, baseline = next(((name, items) for name, items in orders.items() if "capture" in name), next(iter(orders.items())))
-    label_width = _CHAR * max(len(name) for name in orders) + 2 * _PAD
-    box = max(_width(item) for items in orders.values() for item in items)
-    svg = _svg(label_width + (box + 6) * max(len(items) for items in orders.values()) + 4, _ROW * len(orders) + 4)
+    label_width = CHAR * max(len(name) for name in orders) + 2 * PAD
+    box = max(box_width(item) for items in orders.values() for item in items)
+    svg = canvas(label_width + (box + 6) * max(len(items) for items in orders.values()) + 4, ROW * len(orders) + 4)
     moved_any = False
     for row, (name, items) in enumerate(orders.items()):
-        top = row * _ROW + 2
-        _text(svg, label_width - _PAD, top + 17, name.replace("_", " ").replace("-", " "), "offset", anchor="end")
+        top = row * ROW + 2
+        words(svg, label_width - PAD, top + 17, name.replace("_", " ").replace("-", " "), "offset", anchor="end")
         for column, item in enumerate(items):
             moved = items is not baseline and (column >= len(baseline) or baseline[column] != item)
             moved_any |= moved
             left = label_width + column * (box + 6)
-            _rect(svg, left, top, box, _ROW - 6, "block shared" if moved else "block")
-            _text(svg, left + box / 2, top + 16, item, "name", anchor="middle")
+            rectangle(svg, left, top, box, ROW - 6, "block shared" if moved else "block")
+            words(svg, left + box / 2, top + 16, item, "name", anchor="middle")
     label = baseline_name.replace("_", " ").replace("-", " ")
     if len(orders) == 1:
-        return Drawing(_done(svg, "Orders of graphs"), f"The {label} that the case recorded.")
+        return Drawing(drawn(svg, "Orders of graphs"), f"The {label} that the case recorded.")
     caption = f"Marked steps stand elsewhere than in the {label}." if moved_any else f"Every step stands where the {label} has it."
-    return Drawing(_done(svg, "Orders of graphs"), caption)
+    return Drawing(drawn(svg, "Orders of graphs"), caption)
 
 
-def _lanes(rows: Any) -> Drawing:
+def _timeline(rows: Any) -> Drawing:
     """Bars to scale in one lane a kind of worker (CPU, GPU), from recorded times in milliseconds."""
     lanes = list(dict.fromkeys(str(row[0]) for row in rows))
     first, last = min(row[2] for row in rows), max(row[3] for row in rows)
     scale = 440 / max(last - first, 1e-9)
-    label_width = _CHAR * max(len(lane) for lane in lanes) + 2 * _PAD
-    svg = _svg(label_width + 460, (_ROW + 4) * len(lanes) + 26)
+    label_width = CHAR * max(len(lane) for lane in lanes) + 2 * PAD
+    svg = canvas(label_width + 460, (ROW + 4) * len(lanes) + 26)
     for lane, what, start, end in rows:
-        top = lanes.index(str(lane)) * (_ROW + 4) + 2
+        top = lanes.index(str(lane)) * (ROW + 4) + 2
         left, wide = label_width + (start - first) * scale, max((end - start) * scale, 3)
-        _rect(svg, left, top, wide, _ROW - 4, f"bar lane{lanes.index(str(lane)) % 2}", title=f"{what}: {start:g} to {end:g} ms")
-        if wide >= _width(str(what)):
-            _text(svg, left + wide / 2, top + 17, str(what), "name", anchor="middle")
+        rectangle(svg, left, top, wide, ROW - 4, f"bar lane{lanes.index(str(lane)) % 2}", title=f"{what}: {start:g} to {end:g} ms")
+        if wide >= box_width(str(what)):
+            words(svg, left + wide / 2, top + 17, str(what), "name", anchor="middle")
     for number, lane in enumerate(lanes):
-        _text(svg, label_width - _PAD, number * (_ROW + 4) + 19, lane, "offset", anchor="end")
-    bottom = (_ROW + 4) * len(lanes) + 18
-    _text(svg, label_width, bottom, f"{first:g}", "offset")
-    _text(svg, label_width + 440, bottom, f"{last:g} ms", "offset", anchor="end")
-    return Drawing(_done(svg, "What ran when"), "To scale, from the times that the case recorded; short ones are drawn three pixels wide.")
-
-
-def _width(text: str) -> float:
-    return _CHAR * len(text) + 2 * _PAD
-
-
-def _svg(width: float, height: float) -> ET.Element:
-    return ET.Element("svg", {
-        "viewBox": f"0 0 {width:.0f} {height:.0f}", "width": f"{width:.0f}", "height": f"{height:.0f}", "role": "img", "class": "drawing",
-    })  # fmt: skip
-
-
-def _rect(svg: ET.Element, left: float, top: float, width: float, height: float, kind: str, title: str = "") -> None:
-    place = {"x": f"{left:.1f}", "y": f"{top:.1f}", "width": f"{width:.1f}", "height": f"{height:.1f}", "rx": "3", "class": kind}
-    node = ET.SubElement(svg, "rect", place)
-    if title:
-        ET.SubElement(node, "title").text = visible(title)
-
-
-def _text(svg: ET.Element, left: float, top: float, text: str, kind: str, anchor: str = "start") -> None:
-    node = ET.SubElement(svg, "text", {"x": f"{left:.1f}", "y": f"{top:.1f}", "class": kind, "text-anchor": anchor})
-    node.text = visible(text)
-
-
-def _done(svg: ET.Element, label: str) -> Markup:
-    svg.set("aria-label", label)
-    return Markup(ET.tostring(svg, encoding="unicode", short_empty_elements=False))  # noqa: S704  (the writer escapes)
+        words(svg, label_width - PAD, number * (ROW + 4) + 19, lane, "offset", anchor="end")
+    bottom = (ROW + 4) * len(lanes) + 18
+    words(svg, label_width, bottom, f"{first:g}", "offset")
+    words(svg, label_width + 440, bottom, f"{last:g} ms", "offset", anchor="end")
+    return Drawing(drawn(svg, "What ran when"), "To scale, from the times that the case recorded; short ones are drawn three pixels wide.")
