@@ -43,7 +43,7 @@ class Races:
             self._device(earlier, later, "writes" if earlier_writes else "reads", "writes" if later_writes else "reads")
 
     def _device(self, earlier: Access, later: Access, did: str, does: str) -> None:
-        key = ("device-race", line_of(later), later.operation.site, line_of(earlier), earlier.operation.site)
+        key = ("device-race", line_of(later), _captured(later), line_of(earlier), _captured(earlier))
         if self._findings.seen(*key):
             return
         why = (
@@ -96,6 +96,14 @@ def _reported_as_freed(*accesses: Access) -> bool:
         access.replay is not None and access.allocation is not None and not access.allocation.private and access.allocation.freed
         for access in accesses
     )
+
+
+def _captured(access: Access) -> Site | None:
+    """Where the graph was captured that a replay's access belongs to: two replays race once, whatever number of nodes do."""
+    if access.replay is None:
+        return None
+    site: Site = access.replay.graph.site
+    return site
 
 
 def _what(access: Access) -> str:

@@ -40,7 +40,7 @@ class Values:
         graph: Graph | None = allocation.graph
         if graph is None or (access.replay is not None and access.replay.graph is graph):
             return
-        if allocation.writes == 0 and not graph.active and access.replay is None and allocation in graph.writers:
+        if allocation.writes == 0 and not graph.active and allocation in graph.writers:
             self._too_early(allocation, access, graph)
         kept = graph.kept.get(allocation)
         if kept is not None and cell.write is not None and cell.write.replay is not None and cell.write.replay.graph is graph:
@@ -84,6 +84,8 @@ class Values:
     def _lost(self, allocation: Allocation, access: Access, over: Access) -> None:
         if over.replay is None or access.replay is over.replay:
             return
+        if over.allocation is not None and not over.allocation.private and over.allocation.freed is not None:
+            return  # A replay that writes freed memory: a finding of its own, which names the new owner.
         key = ("overwritten-by-graph", line_of(over), over.operation.site, allocation.site)
         if self._findings.seen(*key):
             return
@@ -102,12 +104,13 @@ class Values:
         self._findings.add(key, Finding("overwritten-by-graph", line_of(over), why, fix, places))
 
     def _too_early(self, allocation: Allocation, access: Access, graph: Graph) -> None:
-        key = ("read-before-replay", access.operation.site, allocation.site)
+        key = ("read-before-replay", line_of(access), allocation.site)
         if self._findings.seen(*key):
             return
-        why = f"`{access.operation.short}` reads what graph {graph.number} is to compute, and it has not been replayed: a capture computes nothing."
+        reader = f"`{access.operation.short}`" + (f" of graph {access.replay.graph.number}" if access.replay else "")
+        why = f"{reader} reads what graph {graph.number} is to compute, and it has not been replayed: a capture computes nothing."
         places = [("recorded", graph.writers[allocation].site), ("captured", graph.site)]
-        self._findings.add(key, Finding("read-before-replay", access.operation.site, why, "Call replay() after the capture, then read.", places))
+        self._findings.add(key, Finding("read-before-replay", line_of(access), why, "Call replay() after the capture, then read.", places))
 
     def _reuse(self, allocation: Allocation, access: Access, replay: Replay) -> None:
         key = ("output-reuse", replay.site, allocation.site)
@@ -145,9 +148,15 @@ def _held_twice(tensor: torch.Tensor | None) -> bool:
     for holder in gc.get_referrers(tensor):
         if isinstance(holder, list | tuple | deque) and sum(item is tensor for item in holder) >= 2:
             return True
-        if isinstance(holder, dict) and sum(item is tensor for item in holder.values()) >= 2:
+        if isinstance(holder, dict) and not _is_a_module(holder) and sum(item is tensor for item in holder.values()) >= 2:
             return True
     return False
+
+
+def _is_a_module(names: dict[Any, Any]) -> bool:
+    """True for the global names of a module: a second name for the output is no collection of outputs."""
+    module = sys.modules.get(names.get("__name__", ""))
+    return module is not None and vars(module) is names
 
 
 def _references(allocation: Allocation, kept: Kept) -> int:

@@ -204,8 +204,6 @@ class GraphBase:
             PINNED.forget(address)
         for block in self._state_blocks:
             DEVICE.free(block)
-        if DEVICE.observer is not None and self._nodes is not None:
-            DEVICE.observer.graph_gone(self)
         self._forget()
 
     def __del__(self) -> None:

@@ -1,0 +1,15 @@
+"""The same with the tensor's own stream waiting before the tensor dies."""
+
+import torch
+
+side = torch.cuda.Stream()
+x = torch.ones(4, device="cuda")
+side.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(side):
+    torch.cuda._sleep(10**8)
+    y = x * 2
+torch.cuda.current_stream().wait_stream(side)
+del x
+other = torch.full((4,), 9.0, device="cuda")
+torch.cuda.synchronize()
+assert y.tolist() == [2] * 4

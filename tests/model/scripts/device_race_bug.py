@@ -1,0 +1,13 @@
+"""A stream reads what another one writes, in no order."""
+
+import torch
+
+side = torch.cuda.Stream()
+x = torch.zeros(4, device="cuda")
+torch.cuda.synchronize()
+with torch.cuda.stream(side):
+    torch.cuda._sleep(10**8)
+    x.fill_(1)
+y = x + 0  # finds device-race
+torch.cuda.synchronize()
+assert y.tolist() == [0] * 4
