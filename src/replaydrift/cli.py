@@ -27,6 +27,7 @@ VERBS: Final[dict[str, str]] = {
     "accept": "Draft the entry that explains a change in explanations.toml.",
     "floor": "From which release on does a case hold?",
     "agreement": "How well the CPU model agrees with GPU records.",
+    "buckets": "Which bucket sizes to capture graphs for, given lengths of requests.",
     "model": "The CPU model of CUDA graphs: the rules it rests on.",
     "publish": "Write the report and asv's site from the store.",
 }

@@ -18,10 +18,10 @@ from replaydrift.errors import TraceError
 Lengths = Iterable[int] | Mapping[int, int]  # Each request's length, or how often each length occurs.
 Buckets = tuple[int, ...]
 
-EAGER, PAD_TO_MAX = "eager", "pad-to-max"
+EAGER, PAD_TO_MAX, TOP_THREE = "eager", "pad-to-max", "top-3-eager"
 # What the table of costs measures, with few buckets and with many; `optimal-4` needs to know what a step costs.
 MEASURED: Final = (
-    EAGER, PAD_TO_MAX, "even-4", "quantile-4", "even-8", "quantile-8", "powers-of-two", "serving-list", "top-3-eager", "optimal-4", "optimal-8",
+    EAGER, PAD_TO_MAX, "even-4", "quantile-4", "even-8", "quantile-8", "powers-of-two", "serving-list", TOP_THREE, "optimal-4", "optimal-8",
 )  # fmt: skip
 _COVERED: Final = 0.95  # The share of requests that `top-3-eager` has graphs for.
 
@@ -125,5 +125,5 @@ _PLAIN: Final[Mapping[str, Callable[[Counter[int]], Buckets]]] = {
     PAD_TO_MAX: lambda counts: (max(counts),),
     "powers-of-two": _powers_of_two,
     "serving-list": _serving_list,
-    "top-3-eager": _top_three,
+    TOP_THREE: _top_three,
 }
