@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -21,7 +22,7 @@ ROOT = SOURCE.parent
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`((?:replaydrift|nox) [^`]*)`")
-HERE = "\n    ".join(("def eager():", 'yield "replay", 1')) + "\n\n\n" + "\n    ".join(("def fix():", 'yield "replay", 1')) + "\n"
+CHAPTER = 'def eager():\n    yield "replay", 1\n\n\ndef fix():\n    yield "replay", 1\n'
 
 
 def blocks(page: str, kind: str) -> list[str]:
@@ -115,7 +116,7 @@ def test_the_model_by_itself(tmp_path: Path, shell: dict[str, str]) -> None:
 def test_running_on_a_gpu(tmp_path: Path, shell: dict[str, str]) -> None:
     """The commands for interpreters that are there already run one after the other, each with exit code 0."""
     (tmp_path / "cases").mkdir()
-    (tmp_path / "cases" / "own.py").write_text(HERE)
+    (tmp_path / "cases" / "own.py").write_text(CHAPTER)
     first, second = blocks("docs/running-on-a-gpu.md", "console")
     for version in ("2.13", "2.15"):
         interpreter(tmp_path / f"torch-{version}" / "bin" / "python", f"{version}.0")
@@ -133,7 +134,7 @@ def test_in_your_ci(tmp_path: Path, shell: dict[str, str]) -> None:
     """The steps of the workflow that run cases and check them leave a summary; those before only install."""
     (block,) = blocks("docs/in-your-ci.md", "yaml")
     (tmp_path / "my_cases").mkdir()
-    (tmp_path / "my_cases" / "own.py").write_text(HERE)
+    (tmp_path / "my_cases" / "own.py").write_text(CHAPTER)
     (tmp_path / "driver" / "bin").mkdir(parents=True)
     (tmp_path / "driver" / "bin" / "replaydrift").symlink_to(tmp_path / "bin" / "replaydrift")
     for release in ("2.13.0", "2.15.0"):
@@ -168,7 +169,7 @@ def test_words_and_options_are_there(page: str, command: str) -> None:
     words = shlex.split(command.partition(" > ")[0])
     if words[0] == "nox":
         sessions = set(re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(), re.MULTILINE))
-        named = [word for before, word in zip(words, words[1:], strict=False) if before == "-s"]
+        named = [word for before, word in pairwise(words) if before == "-s"]
         assert {name.partition("(")[0] for name in named} <= sessions
         assert named or words[1:] == ["-l"]
         if named != ["check"]:
