@@ -57,6 +57,8 @@ RULES: Final = (
     Rule("sync-in-capture", "2.0", "9.9", "", f"{H200}: hidden-scalar/grad-scaler-bug; CUDA's documentation of stream capture"),
     Rule("empty-capture-warns", "2.0", "9.9", "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream.",
          "torch's own source, CUDAGraph.cpp"),
+    Rule("accelerator-graph-refused", "2.12", "9.9", "Graph is not supported on device type: cuda",
+         "the CUDA builds of 2.12.1, 2.14.1 and 2.15.0 without a GPU; pytorch/pytorch pull request 190307"),
 )  # fmt: skip
 
 RULES_IN_FORCE: dict[str, str] = {}

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from replaydrift.model import arena, blas, graphs, mempools, random, statistics, streams
+from replaydrift.model import arena, blas, graphs, mempools, random, rules, statistics, streams
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE
@@ -227,6 +227,12 @@ def _patch_accelerator(accelerator: Any) -> None:
     accelerator.current_stream = lambda _device=None: torch.cuda.current_stream()
     accelerator.synchronize = lambda _device=None: _synchronize()
     torch._C._accelerator_getStream = lambda *_: torch.cuda.current_stream()  # type: ignore[attr-defined]
+    if hasattr(accelerator, "Graph"):
+        accelerator.Graph = _refuse_accelerator_graph
+
+
+def _refuse_accelerator_graph(*_arguments: Any, **_more: Any) -> Any:
+    raise RuntimeError(rules.text("accelerator-graph-refused"))
 
 
 def _dropout(tensor: torch.Tensor, p: float = 0.5, train: bool = True) -> torch.Tensor:
