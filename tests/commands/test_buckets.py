@@ -10,6 +10,8 @@ from click.testing import CliRunner, Result
 
 from replaydrift.cli import cli
 from replaydrift.costs.cost_store import CostStore
+from replaydrift.costs.lengths import trace as made
+from replaydrift.costs.policies import buckets_of, padding
 from replaydrift.costs.records import Block, Costs, Subject, Visit
 from replaydrift.records import Environment
 
@@ -34,13 +36,23 @@ def words(result: Result) -> str:
 
 
 def store(trace: Path) -> None:
-    """Synthetic costs of a decoder at two lengths."""
+    """Synthetic costs: a request 10 µs + its size, ten times that eagerly; a bucket 3 ms and 2 MiB."""
+    lengths = made("requests")
+    subjects = {}
+    for policy in ("eager", "pad-to-max", "even-4", "powers-of-two"):
+        buckets = buckets_of(policy, lengths)
+        done = padding(lengths, buckets)
+        us = (10 * len(lengths) + done.padded_elements) * (1 if buckets else 10)
+        metrics = {"trace_gpu_ms": (us / 1000,), "padded_elements": (done.padded_elements,)}
+        if buckets:
+            metrics |= {"trace_capture_ms": (3.0 * len(buckets),), "own_pools_reserved_bytes": (2**24 + 2**21 * len(buckets),)}
+        for name in ("requests", "uniform") if policy == "eager" else ("requests",):
+            subjects[f"bucketing/decoder/{name}/{policy}"] = Subject("v1", metrics)
+    subjects["bucketing/decoder/uniform/eager"] = Subject(
+        "v1", {"trace_gpu_ms": ((10 * 256 + sum(made("uniform"))) / 100,), "padded_elements": (sum(made("uniform")),)},
+    )  # fmt: skip
     place = Environment("h200", "cuda", "2.13.0+cu130", {"gpu": {"name": "NVIDIA H200"}})
-    of = {
-        f"decoder/{length}": Subject("v1", {"replay_gpu_us": (us,), "eager_gpu_us": (900.0,), "capture_ms": (3.0,), "pool_bytes": (2**21,)})
-        for length, us in ((50, 60.0), (100, 110.0))
-    }
-    visit = Visit(1, "2026-12-01T09:00:00+00:00", 30.0, of)
+    visit = Visit(1, "2026-12-01T09:00:00+00:00", 30.0, subjects)
     CostStore(trace.parent / "results").write(Costs(Block("one", "measure", ("2.13.0+cu130",)), place, (visit,)))
 
 
@@ -72,8 +84,9 @@ def test_stored_prices(trace: Path) -> None:
     text = words(run(trace, "--repeats", "100"))
     assert "(NVIDIA H200, torch 2.13.0+cu130, block one)" in text
     assert "nothing below is a time" not in text
-    assert "memory 2" in text
-    assert "eager 0 0.0% 90 ms 0 ms +" in text
+    assert "memory 26 MiB with a pool for each bucket; one shared pool, captured largest first, takes 2 MiB or a little more" in text
+    assert "eager 0 0.0% 60.5 ms 0 ms +" in text
+    assert "top-3-eager 3 " in text
     assert "nothing below is a time" not in words(run(trace, "--linear", "10,1"))
 
 
@@ -110,4 +123,4 @@ def test_a_machine_without_costs(trace: Path) -> None:
     """Prices that were asked for and are not there are an error, not padding in their place."""
     result = run(trace, "--machine", "h200")
     assert result.exit_code != 0
-    assert "no costs of 'decoder'" in str(result.exception)
+    assert "no costs of traces through 'decoder' are stored of machine 'h200'" in str(result.exception)

@@ -2,73 +2,108 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from making import environment
-from synthetic_costs import NEW, OLD, block, costs, subject, visit
+from synthetic_costs import NEW, OLD, block, costs, subject
 
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.curves import prices_of, stored_prices
-from replaydrift.costs.lengths import REQUESTS, trace
-from replaydrift.costs.policies import buckets_of, padding
+from replaydrift.costs.lengths import trace
+from replaydrift.costs.policies import MEASURED, bucket_for, buckets_of, padding
 from replaydrift.costs.records import Costs, Visit
 from replaydrift.errors import TraceError
 
-
-def at_lengths(number: int, factor: float = 1.0) -> Visit:
-    """A visit that measured the decoder at two lengths, and things that are none of its lengths."""
-    small = subject(replay_gpu_us=[9.0 * factor, 10.0 * factor, 90.0], eager_gpu_us=50.0, capture_ms=2.0, warmup_ms=1.0, pool_bytes=1000)
-    large = subject(replay_gpu_us=30.0 * factor, eager_gpu_us=60.0, capture_ms=4.0, pool_bytes=3000)
-    return visit(number, decoder_128=small, decoder_384=large, decoder_wide=subject(replay_gpu_us=1.0), mlp_256=subject(replay_gpu_us=5.0))
+BEFORE, CAPTURE, POOL = 50_000, 2.5, 3000
 
 
-def traced(number: int, fixed: float, slope: float) -> Visit:
-    """A visit that measured traces whose requests cost a fixed part and a part for each element."""
-    lengths = trace("long-tailed")
+def visit(
+    number: int,
+    request: Callable[[int], float],
+    traces: tuple[str, ...] = ("uniform", "long-tailed", "requests"),
+    policies: tuple[str, ...] = MEASURED,
+) -> Visit:
+    """A visit in which a request costs so many microseconds at a size, ten times that eagerly; a bucket 2.5 ms and 3000 bytes."""
     subjects = {}
-    for policy in ("pad-to-max", "powers-of-two", "even-4"):
-        done = padding(lengths, buckets_of(policy, lengths))
-        ms = (fixed * REQUESTS + slope * done.padded_elements) / 1000
-        subjects[f"bucketing/mlp/long-tailed/{policy}"] = subject(
-            trace_gpu_ms=ms, padded_elements=done.padded_elements, buckets=len(done.requests), trace_capture_ms=2.5 * len(done.requests),
-        )  # fmt: skip
-    subjects["bucketing/mlp/long-tailed/eager"] = subject(trace_gpu_ms=999.0, padded_elements=sum(lengths), buckets=0)
-    return Visit(number, "2026-12-01T09:00:00+00:00", 30.0, subjects)
+    for name in traces:
+        lengths = trace(name)
+        for policy in policies:
+            buckets = buckets_of(policy, lengths)
+            sizes = [bucket_for(length, buckets) for length in lengths]
+            us = sum(request(size) if size else 10 * request(length) for length, size in zip(lengths, sizes, strict=True))
+            of = {"trace_gpu_ms": us / 1000, "padded_elements": padding(lengths, buckets).padded_elements}
+            if buckets:
+                of |= {"trace_capture_ms": CAPTURE * len(buckets), "own_pools_reserved_bytes": BEFORE + POOL * len(buckets)}
+            subjects[f"bucketing/decoder/{name}/{policy}"] = subject(**of)
+    return Visit(number, "2026-12-01T09:00:00+00:00", 30.0, subjects | {"decoder/128": subject(replay_gpu_us=1e9)})
 
 
-def test_points_at_lengths_that_were_measured() -> None:
-    """A price is the median over visits of the median within each; a capture comes with its warm-up."""
-    prices = prices_of(costs(OLD, at_lengths(1), at_lengths(4, 1.2), at_lengths(5, 1.1)), "decoder")
+def bent(size: int) -> float:
+    """20 µs up to a size of 128, then ever more."""
+    return 20 + max(size - 128, 0) / 8 + max(size - 256, 0) / 4
+
+
+def test_a_curve_is_found_again() -> None:
+    """Where traces cost what their requests cost on a curve with bends, that curve is what comes out."""
+    prices = prices_of(costs(OLD, visit(1, bent)), "decoder")
     assert prices is not None
-    assert prices.step.points == ((128, pytest.approx(11.0)), (384, pytest.approx(33.0)))
-    assert prices.eager is not None
-    assert prices.eager.at(256) == 55
+    assert [prices.step.at(size) for size in (1, 64, 128, 200, 256, 384, 512)] == pytest.approx([20, 20, 20, 29, 36, 84, 132], rel=1e-6)
+    assert prices.source == (
+        "A request costs what explains 28 traces through the decoder of replaydrift to within 0.0%, copies of inputs and outputs included "
+        "(NVIDIA H200, torch 2.13.0+cu130, block 20261201-0900-upgrade)."
+    )
+
+
+def test_captures_pools_and_eager_code() -> None:
+    """A bucket's capture and pool are told from how lists of many and of few differ; what was there before is none of a bucket's."""
+    prices = prices_of(costs(OLD, visit(1, lambda size: 12 + size / 16)), "decoder")
+    assert prices is not None
     assert prices.capture is not None
-    assert prices.capture.points == ((128, 3000.0), (384, 4000.0))
     assert prices.pool_bytes is not None
-    assert prices.pool_bytes.at(256) == 2000
-    assert "128, 384 (NVIDIA H200, torch 2.13.0+cu130, block 20261201-0900-upgrade)" in prices.source
+    assert prices.eager is not None
+    for size in (1, 100, 512):
+        assert prices.capture.at(size) == pytest.approx(2500)
+        assert prices.pool_bytes.at(size) == pytest.approx(3000)
+        assert prices.eager.at(size) == pytest.approx(120 + size / 1.6)
 
 
-def test_a_line_through_traces() -> None:
-    """Where no two lengths were measured by themselves, traces tell what a request and an element cost."""
-    prices = prices_of(costs(OLD, traced(1, 20, 0.125), traced(4, 20, 0.125)), "mlp")
+def test_the_median_of_visits() -> None:
+    """One slow visit of three changes nothing."""
+    visits = [visit(number, lambda size, slow=slow: slow * (12 + size / 16)) for number, slow in ((1, 1.0), (4, 9.0), (5, 1.0))]
+    prices = prices_of(costs(OLD, *visits), "decoder")
     assert prices is not None
-    assert prices.step.at(0) == pytest.approx(20)
-    assert prices.step.at(100) == pytest.approx(32.5)
-    assert prices.capture is not None
-    assert prices.capture.at(77) == pytest.approx(2500)
-    assert "a line fitted to 3 traces" in prices.source
+    assert prices.step.at(160) == pytest.approx(22)
+
+
+def test_few_traces_give_a_line() -> None:
+    """With no more than a few lists there is no telling where a curve bends."""
+    prices = prices_of(costs(OLD, visit(1, lambda size: 12 + size / 16, ("uniform",), ("pad-to-max", "powers-of-two", "even-4"))), "decoder")
+    assert prices is not None
+    assert len(prices.step.points) == 2
+    assert prices.step.at(160) == pytest.approx(22)
+    assert prices.eager is None
+
+
+def test_what_does_not_fit_is_told() -> None:
+    """How far the worst trace is from the curve stands beside it."""
+    one = visit(1, lambda size: 12 + size / 16)
+    name = "bucketing/decoder/uniform/even-8"
+    padded = one.subjects[name].metrics["padded_elements"][0]
+    odd = dict(one.subjects) | {name: subject(trace_gpu_ms=99.0, padded_elements=padded)}
+    prices = prices_of(costs(OLD, Visit(1, one.began, 30.0, odd)), "decoder")
+    assert prices is not None
+    assert "to within 9" in prices.source
 
 
 def test_too_little_to_tell() -> None:
-    """One length, one trace, or a visit that was discarded gives no prices."""
-    lone = traced(1, 20, 0.1)
-    one = Visit(1, lone.began, 1.0, {"bucketing/mlp/long-tailed/even-4": lone.subjects["bucketing/mlp/long-tailed/even-4"]})
-    assert prices_of(costs(OLD, at_lengths(1)), "mlp") is None
-    assert prices_of(costs(OLD, one), "mlp") is None
-    assert prices_of(costs(OLD, visit(1, "throttled", decoder_1=subject(replay_gpu_us=1.0), decoder_2=subject(replay_gpu_us=1.0))), "decoder") is None
+    """One list of buckets, another model, or a trace that is another by now gives no prices."""
+    lone = visit(1, bent, ("uniform",), ("pad-to-max",))
+    assert prices_of(costs(OLD, lone), "decoder") is None
+    assert prices_of(costs(OLD, visit(1, bent)), "mlp") is None
+    others = {name: subject(trace_gpu_ms=1.0, padded_elements=1) for name in visit(1, bent).subjects}
+    assert prices_of(costs(OLD, Visit(1, lone.began, 1.0, others)), "decoder") is None
 
 
 def stored(folder: Path, *several: Costs) -> Path:
@@ -78,14 +113,19 @@ def stored(folder: Path, *several: Costs) -> Path:
     return folder
 
 
+def slow(number: int, factor: float) -> Visit:
+    """A visit in which a request costs ten microseconds, so many times."""
+    return visit(number, lambda _: 10 * factor, ("uniform",))
+
+
 def test_the_newest_block_and_release(tmp_path: Path) -> None:
     """Of several, the newest block, and in it the newest release, unless another is asked for."""
     later = block(name="20261202-0900-upgrade")
-    results = stored(tmp_path, costs(OLD, at_lengths(1)), costs(OLD, at_lengths(1, 2), of=later), costs(NEW, at_lengths(2, 3), of=later))
-    for release, first in ((None, 30), ("2.13.0", 20), (NEW, 30)):
+    results = stored(tmp_path, costs(OLD, slow(1, 1)), costs(OLD, slow(1, 2), of=later), costs(NEW, slow(2, 3), of=later))
+    for release, each in ((None, 30), ("2.13.0", 20), (NEW, 30)):
         prices = stored_prices(results, None, release, "decoder")
         assert prices is not None
-        assert prices.step.at(128) == pytest.approx(first)
+        assert prices.step.at(128) == pytest.approx(each)
 
 
 def test_nothing_stored(tmp_path: Path) -> None:
@@ -93,13 +133,14 @@ def test_nothing_stored(tmp_path: Path) -> None:
     assert stored_prices(tmp_path, None, None, "decoder") is None
     with pytest.raises(TraceError, match=r"on torch 2\.9\.0 are stored of machine 'h200'.*measure them"):
         stored_prices(tmp_path, "h200", "2.9.0", "decoder")
-    counts = costs(OLD, visit(1, decoder_128=subject(nodes=9), decoder_256=subject(nodes=9)), where=environment(OLD, "model", "CPU model", "model"))
-    assert stored_prices(stored(tmp_path, counts), None, None, "decoder") is None
+    counts = {name: subject(buckets=1, padded_elements=9) for name in slow(1, 1).subjects}
+    model = costs(OLD, Visit(1, "2026-12-01T09:00:00+00:00", 1.0, counts), where=environment(OLD, "model", "CPU model", "model"))
+    assert stored_prices(stored(tmp_path, model), None, None, "decoder") is None
 
 
 def test_two_machines(tmp_path: Path) -> None:
     """Which machine's prices are meant is not guessed."""
-    results = stored(tmp_path, costs(OLD, at_lengths(1)), costs(OLD, at_lengths(1), where=environment(OLD, "a100", "NVIDIA A100")))
+    results = stored(tmp_path, costs(OLD, slow(1, 1)), costs(OLD, slow(1, 1), where=environment(OLD, "a100", "NVIDIA A100")))
     with pytest.raises(TraceError, match="2 machines have costs of 'decoder': say which with --machine NAME, one of a100, h200"):
         stored_prices(results, None, None, "decoder")
     assert stored_prices(results, "a100", None, "decoder") is not None

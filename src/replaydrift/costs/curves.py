@@ -1,26 +1,40 @@
-"""What a step, a capture and a pool cost at each length, from the costs that are stored of a machine."""
+"""What a request, a capture and a pool cost at each length, from the bucketing costs that are stored of a machine.
+
+What one request costs at a size was not measured by itself. But a trace costs as much as all its requests, each at the size that it
+was padded to, and many lists of buckets were measured on several traces. So the curve is the one, rising and made of straight lines,
+that explains them best: least squares of relative errors, none of its parts below zero.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import linear_regression, median
+from statistics import median
 from typing import Final
+
+import numpy as np
+from scipy.optimize import nnls
 
 from replaydrift.costs.advice import Prices
 from replaydrift.costs.cost_store import CostStore
-from replaydrift.costs.lengths import REQUESTS, TRACES
-from replaydrift.costs.policies import EAGER, TOP_THREE
+from replaydrift.costs.lengths import LONGEST, TRACES, trace
+from replaydrift.costs.policies import Padding, buckets_of, padding
 from replaydrift.costs.records import Costs
 from replaydrift.costs.steps import StepCost
 from replaydrift.errors import TraceError
 from replaydrift.releases import Release
 
-# Workloads whose number is the length of a request: `decoder/128`.
+# The networks that traces are run through: `bucketing/decoder/long-tailed/powers-of-two`.
 MODELS: Final = ("decoder", "mlp")
+
+# Where the curve of a request may bend; where few traces were measured it is straight.
+_KNOTS: Final = (0, 64, 128, 256, LONGEST)
+_STRAIGHT: Final = (0, LONGEST)
 
 
 def stored_prices(results: Path, machine: str | None, release: str | None, model: str) -> Prices | None:
-    """The prices of the model's steps on the machine (the only one, if None), of the newest block that has them; None where none has.
+    """The prices of the model on the machine (the only one, if None), of the newest block that has them; None where none has.
 
     The release is the one given, else the newest in that block. TraceError where a machine or release was asked for and has
     none, or where several machines have some and none was asked for; StoreError where a file is damaged.
@@ -34,8 +48,8 @@ def stored_prices(results: Path, machine: str | None, release: str | None, model
         where = f"machine {machine!r}" if machine else "any machine"
         of = f" on torch {release}" if release else ""
         raise TraceError(
-            f"no costs of {model!r} at two lengths or more{of} are stored of {where} in {str(results)!r}: "
-            "measure them with `replaydrift measure`, or say --linear A,B"
+            f"no costs of traces through {model!r}{of} are stored of {where} in {str(results)!r}: "
+            f"measure them with `replaydrift measure`, or say --linear A,B",
         )
     return next(iter(found.values()), None)
 
@@ -51,66 +65,86 @@ def _of_machine(store: CostStore, machine: str, release: str | None, model: str)
 
 
 def prices_of(costs: Costs, model: str) -> Prices | None:
-    """The prices of the model's steps in these costs; None where they know its replays at less than two lengths.
-
-    Points are the medians over visits at the lengths that were measured by themselves (`decoder/128`). Where there are less than
-    two of those, a straight line is fitted to the traces that were measured: their time against requests and elements.
-    """
-    place = f"{costs.environment.gpu}, torch {costs.environment.release}, block {costs.block.name}"
-    points = _points(costs, model)
-    if len(points["replay_gpu_us"]) > 1:
-        lengths = ", ".join(str(length) for length, _ in points["replay_gpu_us"])
-        captures = [(length, 1000 * ms) for length, ms in _added(points["capture_ms"], points["warmup_ms"])]
-        return Prices(
-            f"A step costs what the {model} of replaydrift cost at lengths {lengths} ({place}).",
-            StepCost(tuple(points["replay_gpu_us"])),
-            _curve(points["eager_gpu_us"]),
-            _curve(captures),
-            _curve(points["pool_bytes"], "bytes"),
-        )
-    return _fitted(costs, model, place)
-
-
-def _points(costs: Costs, model: str) -> dict[str, list[tuple[int, float]]]:
-    """By metric: length and median over visits, in the order of lengths."""
-    found: dict[str, list[tuple[int, float]]] = {name: [] for name in ("replay_gpu_us", "eager_gpu_us", "capture_ms", "warmup_ms", "pool_bytes")}
-    for subject, metric, values in costs.series():
-        kind, _, length = subject.partition("/")
-        if kind == model and length.isdecimal() and metric in found and values:
-            found[metric].append((int(length), median(values)))
-    return {metric: sorted(points) for metric, points in found.items()}
-
-
-def _added(captures: list[tuple[int, float]], warmups: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """A capture with its warm-up, where that was measured."""
-    before = dict(warmups)
-    return [(length, ms + before.get(length, 0.0)) for length, ms in captures]
-
-
-def _curve(points: list[tuple[int, float]], unit: str = "µs") -> StepCost | None:
-    return StepCost(tuple(points), unit) if points else None
-
-
-def _fitted(costs: Costs, model: str, place: str) -> Prices | None:
-    """A straight line through the traces of the model that ran with graphs alone; None where they differ too little to tell."""
-    rows, captures = [], []
-    for subject in costs.subjects:
-        kind, _, rest = subject.partition("/")
-        name, _, policy = rest.partition("/")[2].partition("/")
-        value = {metric: costs.values(subject, metric) for metric in ("trace_gpu_ms", "trace_capture_ms", "padded_elements", "buckets")}
-        if kind != "bucketing" or rest.partition("/")[0] != model or name not in TRACES or policy in (EAGER, TOP_THREE):
-            continue
-        if value["trace_gpu_ms"] and value["padded_elements"]:
-            rows.append((REQUESTS, median(value["padded_elements"]), 1000 * median(value["trace_gpu_ms"])))
-        if value["trace_capture_ms"] and value["buckets"]:
-            captures.append(1000 * median(value["trace_capture_ms"]) / median(value["buckets"]))
-    if len({padded for _, padded, _ in rows}) < 2:
+    """The prices of the model's requests in these costs; None where traces with less than two lists of buckets were timed."""
+    traces = [one for one in _traces(costs, model) if not one.done.eager_requests or not one.done.requests]
+    graphs = [one for one in traces if one.done.requests]
+    timed = [one.row("trace_gpu_ms", one.done.requests) for one in graphs if "trace_gpu_ms" in one.values]
+    if len({tuple(sizes) for sizes, _ in timed}) < 2:
         return None
-    slope, height = linear_regression([padded / count for count, padded, _ in rows], [us / count for count, _, us in rows])
-    step = StepCost.linear(max(height, 0.0), max(slope, 0.0))
+    step, misfit = _fit(timed, _KNOTS if len(timed) > 2 * len(_KNOTS) else _STRAIGHT)
+    eager = [one.row("trace_gpu_ms", one.lengths) for one in traces if not one.done.requests and "trace_gpu_ms" in one.values]
+    captures = [one.row("trace_capture_ms", one.once) for one in graphs if "trace_capture_ms" in one.values]
+    pools = [one.row("own_pools_reserved_bytes", one.once) for one in graphs if "own_pools_reserved_bytes" in one.values]
+    place = f"{costs.environment.gpu}, torch {costs.environment.release}, block {costs.block.name}"
     return Prices(
-        f"A request costs {max(height, 0.0):.3g} + {max(slope, 0.0):.3g} × length µs, copies included: a line fitted to "
-        f"{len(rows)} traces through the {model} of replaydrift ({place}).",
-        step,
-        capture=StepCost(((1, median(captures)),)) if captures else None,
+        f"A request costs what explains {len(timed)} traces through the {model} of replaydrift to within {misfit:.1%}, copies of "
+        f"inputs and outputs included ({place}).",
+        _scaled(step, 1000),
+        _scaled(_fit(eager)[0], 1000) if len(eager) > 1 else None,
+        _scaled(_fit(captures)[0], 1000) if captures else None,
+        _fit(pools, base=True)[0] if len(pools) > 2 else None,
     )
+
+
+@dataclass(frozen=True)
+class _Trace:
+    """A measured trace: its lengths, what its policy's buckets do to them, and the medians of its metrics over visits."""
+
+    lengths: Mapping[int, int]
+    done: Padding
+    values: Mapping[str, float]
+
+    @property
+    def once(self) -> dict[int, int]:
+        """Each of its buckets, once."""
+        return dict.fromkeys(self.done.requests, 1)
+
+    def row(self, metric: str, sizes: Mapping[int, int]) -> tuple[Mapping[int, int], float]:
+        """How often each size is in a metric, and the metric."""
+        return sizes, self.values[metric]
+
+
+def _traces(costs: Costs, model: str) -> Iterator[_Trace]:
+    """The traces through a model, as far as they and their buckets are still those that were measured."""
+    for subject in costs.subjects:
+        kind, *rest = subject.split("/")
+        if kind != "bucketing" or len(rest) != 3 or rest[0] != model or rest[1] not in TRACES:
+            continue
+        lengths = trace(rest[1])
+        done = padding(lengths, buckets_of(rest[2], lengths))
+        names = ("trace_gpu_ms", "trace_capture_ms", "own_pools_reserved_bytes", "padded_elements")
+        values = {name: median(found) for name in names if (found := costs.values(subject, name))}
+        if values.pop("padded_elements", None) == done.padded_elements:
+            yield _Trace({length: lengths.count(length) for length in sorted(set(lengths))}, done, values)
+
+
+def _fit(rows: Sequence[tuple[Mapping[int, int], float]], knots: Sequence[int] = _STRAIGHT, *, base: bool = False) -> tuple[StepCost, float]:
+    """The curve through the knots whose sums over each row's sizes are nearest to the row's number, and the largest relative error.
+
+    With `base`, every row has a part of its own that depends on no size, the same for all, which is left out of the curve.
+    """
+    table = np.array([[sum(count * _part(size, knots, place) for size, count in sizes.items()) for place in range(len(knots))] for sizes, _ in rows])
+    if base:
+        table = np.column_stack([table, np.ones(len(rows))])
+    weights = 1 / np.array([max(number, 1e-9) for _, number in rows])
+    found, _ = nnls(table * weights[:, None], np.ones(len(rows)))
+    misfit = float(np.max(np.abs((table @ found) * weights - 1)))
+    heights = np.cumsum(found[: len(knots)])
+    return StepCost(tuple((knot, float(height)) for knot, height in zip(knots, heights, strict=True))), misfit
+
+
+def _part(size: int, knots: Sequence[int], place: int) -> float:
+    """How much of the rise that ends at a knot is in the height at a size: none of it before the knot below, all of it from the knot on.
+
+    The first knot's rise is the height at the curve's beginning; the last one goes on beyond it.
+    """
+    if place == 0:
+        return 1.0
+    low, high = knots[place - 1 : place + 1]
+    share = (size - low) / (high - low)
+    return max(share, 0.0) if place == len(knots) - 1 else min(max(share, 0.0), 1.0)
+
+
+def _scaled(curve: StepCost, factor: float) -> StepCost:
+    """A curve of milliseconds as one of microseconds."""
+    return StepCost(tuple((length, factor * cost) for length, cost in curve.points))
