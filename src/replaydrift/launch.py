@@ -26,20 +26,23 @@ from replaydrift.errors import RunError
 # Importing torch from a cold network file system takes minutes at worst.
 IMPORT_LIMIT_S: Final = 600.0
 _PREPARE_LIMIT_S: Final = 600.0
-_PACKAGE: Final = Path(__file__).resolve().parent
+PACKAGE: Final = Path(__file__).resolve().parent
 
-# Must be readable by any Python, or an old one could not say that it is too old. The empty entry of sys.path is the folder
-# from which a person started the driver: a `torch/` in it must not be imported.
-_BOOTSTRAP: Final = """
+# Loads the package from the folder in argv[1]. Must be readable by any Python, or an old one could not say that it is too old.
+# The empty entry of sys.path is the folder from which a person started the driver: a `torch/` in it must not be imported.
+LOADING: Final = """
 import sys
 if sys.version_info < (3, 10):
     sys.exit("Python %d.%d is too old: expected 3.10 or later" % sys.version_info[:2])
 import importlib.util
 sys.path[:] = [entry for entry in sys.path if entry]
-folder, descriptor, scratch, first = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4:]
+folder = sys.argv[1]
 spec = importlib.util.spec_from_file_location("replaydrift", folder + "/__init__.py", submodule_search_locations=[folder])
 package = sys.modules["replaydrift"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(package)
+"""
+_BOOTSTRAP: Final = f"""{LOADING}
+descriptor, scratch, first = int(sys.argv[2]), sys.argv[3], sys.argv[4:]
 from replaydrift.child.server import main
 main(descriptor, scratch, *first)
 """
@@ -61,7 +64,7 @@ class Server:
     """A running server. Use it as a context manager: leaving it ends the server and every attempt under way."""
 
     def __init__(self, python: str) -> None:
-        self.python = _interpreter(python)
+        self.python = interpreter(python)
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
         # Attempts stand in folders of their own below this one. The server removes it, and so does this side: either may be killed.
         self._scratch = tempfile.mkdtemp(prefix="replaydrift-")
@@ -70,7 +73,7 @@ class Server:
         self._input = b""
         try:
             self._process = subprocess.Popen(
-                [self.python, "-c", _BOOTSTRAP, str(_PACKAGE), str(theirs.fileno()), self._scratch],
+                [self.python, "-c", _BOOTSTRAP, str(PACKAGE), str(theirs.fileno()), self._scratch],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
@@ -180,7 +183,7 @@ class Server:
         self.close()
 
 
-def _interpreter(python: str) -> str:
+def interpreter(python: str) -> str:
     """The interpreter's absolute path, symbolic links kept: a virtual environment is known by the path it is started with."""
     found = shutil.which(python)
     if found is None:

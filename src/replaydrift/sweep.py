@@ -91,7 +91,7 @@ def sweep(wishes: Wishes, catalogue: Catalogue, cases: Iterable[Case], store: St
             prepared = server.prepare(wishes.engine)
         except Stopped as stopped:
             raise RunError(f"stopped by {stopped} before the first attempt") from None
-        environment = _environment(wishes, server.release, prepared)
+        environment = environment_of(server.release, prepared, wishes.machine, wishes.note)
         plan = make_plan(
             catalogue, cases, engine=prepared.engine, attempts=wishes.attempts, sizes=wishes.sizes, limit_s=wishes.limit_s
         )
@@ -185,11 +185,12 @@ def check_release(asked: str | None, imported: str, python: str) -> None:
         )
 
 
-def _environment(wishes: Wishes, release: str, prepared: Prepared) -> Environment:
+def environment_of(release: str, prepared: Prepared, machine: str | None, note: str) -> Environment:
+    """The environment as it will be stored: on the machine of this name, else the GPU's, else `model`."""
     gpu = str(prepared.facts["gpu"]["name"])
-    machine = wishes.machine or ("model" if prepared.engine == "model" else slug(gpu))
+    name = machine or ("model" if prepared.engine == "model" else slug(gpu))
     recorded = dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Environment(machine, prepared.engine, release, prepared.facts, wishes.note, recorded)
+    return Environment(name, prepared.engine, release, prepared.facts, note, recorded)
 
 
 def slug(gpu: str) -> str:

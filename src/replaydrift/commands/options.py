@@ -65,3 +65,17 @@ class Interpreter(click.ParamType):  # type: ignore[type-arg]
             return str(Release.parse(release)), path
         except ReleaseError as error:
             self.fail(str(error), param, ctx)
+
+
+class Either(click.ParamType):  # type: ignore[type-arg]
+    """`RELEASE=PATH` or a path alone, as a pair; the release is None where none is said."""
+
+    name = "[RELEASE=]PATH"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str | None, str]:
+        """The pair; a usage error where the text is none."""
+        if isinstance(value, tuple):
+            return value
+        if "=" in str(value):
+            return Interpreter().convert(value, param, ctx)
+        return None, str(value)

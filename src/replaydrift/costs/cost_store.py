@@ -6,6 +6,7 @@ Files are written whole, sorted and indented, samples of a metric on one line. O
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,6 +108,16 @@ class CostStore:
         path = self.path(costs.environment.machine, costs.block.name, costs.environment.release)
         return write_whole(path, to_text(costs_to_json(costs), samples=True))
 
+    def remove(self, machine: str, block: str) -> None:
+        """Take a whole block away, release by release; StoreError where that is not allowed."""
+        folder = self.folder(machine, block)
+        try:
+            for path in sorted(folder.glob("*.json")):
+                path.unlink()
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise StoreError(f"cannot remove {str(folder)!r}: {error.strerror or error}; remove it by hand") from error
+
     def check_place(self, environment: Environment) -> None:
         """Nothing where the machine's verdicts and costs are of the same engine and GPU; else StoreError. One name, one place."""
         Store(self.root).check_place(environment)
@@ -122,11 +133,10 @@ class CostStore:
 
     def unfinished(self, machine: str, block: str) -> tuple[int, ...]:
         """The places in the block's order at which a visit is still to be made."""
-        found = self.read_block(machine, block)
-        if not found:
-            return ()
-        there = {visit.number for costs in found for visit in costs.kept}
-        return tuple(number for number in range(1, len(found[0].block.order) + 1) if number not in there)
+        found = {costs.environment.release: costs for costs in self.read_block(machine, block)}
+        order = next(iter(found.values())).block.order if found else ()
+        missing = {release: found[release].missing for release in order if release in found}
+        return tuple(number for number, release in enumerate(order, 1) if number in missing.get(release, (number,)))
 
     def newest(self, machine: str, *names: str) -> str | None:
         """The newest finished block in which all these releases were measured; None where there is none."""

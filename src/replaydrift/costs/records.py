@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import median
@@ -15,15 +16,21 @@ SCHEMA: Final = 1
 
 Purpose = Literal["matrix", "upgrade", "aa", "measure"]
 PURPOSES: Final = ("matrix", "upgrade", "aa", "measure")
+# A visit that is discarded is made again, so often in all; then its place stays empty and the block goes on.
+TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Costs measured together. `order` names the release of every visit, first to last, as `torch.__version__` prints it."""
+    """Costs measured together. `order` names the release of every visit, first to last, as `torch.__version__` prints it.
+
+    `suite` is a hash of what every visit measures: subjects, sizes, case versions; a stopped block goes on with the same only.
+    """
 
     name: str
     purpose: Purpose
     order: tuple[str, ...]
+    suite: str = ""
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -83,9 +90,16 @@ class Costs:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The places of the block's order at which a visit of this release is still to be made."""
+        """The places of the block's order at which a visit of this release is still to be made.
+
+        A place whose tries are used up is not among them, nor any place of a release that gave nothing at its first one.
+        """
         there = {visit.number for visit in self.kept}
-        return tuple(number for number in self.block.numbers(self.environment.release) if number not in there)
+        tried = Counter(visit.number for visit in self.visits if visit.discarded)
+        if not there and any(count >= TRIES for count in tried.values()):
+            return ()
+        places = self.block.numbers(self.environment.release)
+        return tuple(number for number in places if number not in there and tried[number] < TRIES)
 
     @property
     def subjects(self) -> tuple[str, ...]:
@@ -111,7 +125,7 @@ def costs_to_json(costs: Costs) -> dict[str, Any]:
     """A JSON tree of the costs of one release in one block."""
     return {
         "schema": SCHEMA,
-        "block": {"name": costs.block.name, "purpose": costs.block.purpose, "order": list(costs.block.order)},
+        "block": {"name": costs.block.name, "purpose": costs.block.purpose, "order": list(costs.block.order), "suite": costs.block.suite},
         "environment": environment_to_json(costs.environment),
         "visits": [_visit_to_json(visit) for visit in costs.visits],
     }
@@ -123,7 +137,7 @@ def costs_from_json(tree: Mapping[str, Any]) -> Costs:
     if block["purpose"] not in PURPOSES:
         raise ValueError(f"purpose {block['purpose']!r} is none of {', '.join(PURPOSES)}")
     return Costs(
-        block=Block(block["name"], block["purpose"], tuple(block["order"])),
+        block=Block(block["name"], block["purpose"], tuple(block["order"]), block.get("suite", "")),
         environment=environment_from_json(tree["environment"]),
         visits=tuple(_visit_from_json(visit) for visit in tree["visits"]),
     )

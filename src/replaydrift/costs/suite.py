@@ -1,0 +1,98 @@
+"""What a visit measures: workloads of standard sizes, bucket policies over standard traces, and the cases. Pure.
+
+The same request goes to every visit of a block; its hash keeps a stopped block from going on with another one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from replaydrift.costs.lengths import TRACES, trace
+from replaydrift.costs.policies import EAGER, MEASURED, buckets_of
+from replaydrift.errors import RunError
+from replaydrift.plan import Plan
+
+WORKLOADS: Final = (*(f"chain/{size}" for size in (1, 10, 100, 1000, 10000)), "mlp/256", "decoder/128")
+MODELS: Final = ("decoder", "mlp")
+
+# One process measures its share of the suite in at most so long.
+SECONDS: Final = 40.0
+
+
+def request(
+    plan: Plan, *, engine: str, patterns: Iterable[str] = (), seconds: float = SECONDS, plant: Mapping[str, Mapping[str, float]] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The request of a visit: everything, or the subjects that match a pattern, such as `chain/*`, `bucketing/decoder/*`, `rng/*`.
+
+    RunError names a pattern that matches nothing, and a planted slow-down of what is not measured.
+    """
+    cases = {
+        entry.case.name: {
+            "name": entry.case.name,
+            "path": entry.task.path,
+            "function": entry.task.function,
+            "version": entry.case.version,
+            "options": dict(entry.task.options),
+        }
+        for entry in plan.cases
+    }
+    wanted = _chosen([*WORKLOADS, *_bucketings(), *cases], tuple(patterns))
+    for name in plant or {}:
+        if name not in wanted:
+            raise RunError(f"cannot slow down {name!r}: expected a subject that is measured, such as 'chain/1000'")
+    return {
+        "engine": engine,
+        "workloads": [name for name in WORKLOADS if name in wanted],
+        "bucketing": [made for name, made in _bucketings().items() if name in wanted],
+        "cases": [made for name, made in cases.items() if name in wanted],
+        "plant": {name: dict(factors) for name, factors in (plant or {}).items()},
+        "seconds": seconds,
+    }
+
+
+def names_in(asked: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of all subjects of a request."""
+    bucketing = [f"bucketing/{one['model']}/{one['name']}/{one['policy']}" for one in asked["bucketing"]]
+    return (*asked["workloads"], *bucketing, *(case["name"] for case in asked["cases"]))
+
+
+def hash_of(asked: Mapping[str, Any]) -> str:
+    """Twelve hex digits over what is measured: where the files lie, and how long it may take, change nothing."""
+    cases = [{key: value for key, value in case.items() if key != "path"} for case in asked["cases"]]
+    kept = {key: value for key, value in asked.items() if key != "seconds"} | {"cases": cases}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _bucketings() -> dict[str, dict[str, Any]]:
+    """Every policy over every trace on both models, by the name of its subject; `eager` has no buckets."""
+    found = {}
+    for model in MODELS:
+        for name in TRACES:
+            lengths = trace(name)
+            for policy in MEASURED:
+                found[f"bucketing/{model}/{name}/{policy}"] = {
+                    "model": model,
+                    "trace": list(lengths),
+                    "name": name,
+                    "policy": policy,
+                    "buckets": None if policy == EAGER else list(buckets_of(policy, lengths)),
+                    "shared_pool": True,
+                }
+    return found
+
+
+def _chosen(names: Sequence[str], patterns: Sequence[str]) -> set[str]:
+    chosen: set[str] = set()
+    for pattern in patterns:
+        hits = {name for name in names if fnmatchcase(name, pattern)}
+        if not hits:
+            near = difflib.get_close_matches(pattern, names, n=3, cutoff=0.4)
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "subjects are workloads, bucketing and cases"
+            raise RunError(f"no subject matches {pattern!r}: {hint}")
+        chosen |= hits
+    return chosen if patterns else set(names)
