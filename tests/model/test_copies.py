@@ -160,6 +160,24 @@ class TestInCapture:
         with pytest.raises(RuntimeError, match=REFUSED), torch.cuda.graph(torch.cuda.CUDAGraph()):
             ways[how]()
 
+    @pytest.mark.parametrize("how", ["cpu", "to", "tolist", "numpy"])
+    def test_a_copy_to_pageable_memory_is_refused_before_it_could_wait(self, how):
+        """The plain error comes, not that of a wait, and the capture is not lost."""
+        x = torch.ones(2, device="cuda")
+        ways = {"cpu": x.cpu, "to": lambda: x.to("cpu"), "tolist": x.tolist, "numpy": lambda: x.cpu().numpy()}
+        with pytest.raises(RuntimeError, match=REFUSED), torch.cuda.graph(torch.cuda.CUDAGraph()):
+            x += 1
+            ways[how]()
+
+    def test_a_number_for_a_side_of_where_is_such_a_copy(self):
+        """torch.where makes a CPU tensor of a number and moves it; outside a capture that is no matter."""
+        x = torch.ones(2, device="cuda")
+        assert torch.where(x > 1, x, 5.0).tolist() == [5, 5]
+        assert torch.where(torch.ones(2) > 1, torch.ones(2), 5.0).tolist() == [5, 5]
+        with pytest.raises(RuntimeError, match=REFUSED), torch.cuda.graph(torch.cuda.CUDAGraph()):
+            x += 1
+            torch.where(x > 1, x, 5.0)
+
     def test_filling_with_a_number_is_no_copy(self):
         """`full`, `arange`, `fill_` and assignment of a Python number to several elements are kernels."""
         graph = torch.cuda.CUDAGraph()

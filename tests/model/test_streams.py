@@ -138,6 +138,15 @@ class TestCapture:
             with torch.cuda.stream(side):
                 x + 1
 
+    def test_a_capture_ends_where_it_began(self):
+        """`capture_end` with another stream current is refused, and the capture is still on."""
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            graph.capture_begin()
+        with pytest.raises(RuntimeError, match="must end on the same stream"):
+            graph.capture_end()
+        assert stream.is_capturing()
+
     def test_waiting_for_uncaptured_work_breaks_isolation(self):
         """A capturing stream cannot wait for an event that was recorded outside."""
         x, event = torch.ones(1, device="cuda"), torch.cuda.Event()

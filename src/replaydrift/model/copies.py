@@ -57,10 +57,9 @@ def to_host(source: torch.Tensor, options: dict[str, Any], func: Any, *, non_blo
 def into_host(target: torch.Tensor, source: torch.Tensor, *, non_blocking: bool) -> torch.Tensor:
     """The target, which the copy fills at its end. Until then the host sees what was there."""
     pinned = is_pinned(target)
-    if DEVICE.capture is not None:
-        if not non_blocking:
-            _wait(0.0)
-        _refuse_pageable(target)
+    _refuse_pageable(target)
+    if DEVICE.capture is not None and not non_blocking:
+        _wait(0.0)
     frozen = alias(source)
     into = alias(target) if pinned else target
 

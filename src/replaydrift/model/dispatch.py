@@ -260,6 +260,20 @@ def _index(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> An
     return on_device_run(func, args, kwargs, traits, tensors_in(args))
 
 
+def _where(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> Any:
+    """`torch.where`: a number for a side has become a tensor on the CPU, and is copied over first, a pageable copy."""
+    tensors = tensors_in(args)
+    if not any(on_device(tensor) for tensor in tensors):
+        if DEVICE.observer is not None:
+            DEVICE.observer.host_ran(args, kwargs, traits)
+        return func(*args, **kwargs)
+    args = tuple(
+        copies.to_device(value, non_blocking=False) if isinstance(value, torch.Tensor) and not value.dim() and not on_device(value) else value
+        for value in args
+    )
+    return on_device_run(func, args, kwargs, traits, tensors_in(args))
+
+
 def _empty(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> Any:
     """Memory without a kernel: a block, holding what lay there."""
     tensors = tensors_in(args)
@@ -324,6 +338,7 @@ _SPECIAL.update({
     "aten::empty_like": _empty,
     "aten::new_empty": _empty,
     "aten::new_empty_strided": _empty,
+    "aten::where": _where,
     "aten::index": _index,
     "aten::index_put": _index,
     "aten::index_put_": _index,

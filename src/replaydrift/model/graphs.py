@@ -114,6 +114,8 @@ class GraphBase:
         capture = self._capture
         if capture is None or DEVICE.captures.get(capture.origin) is not capture:
             raise RuntimeError("capture_end() called before capture_begin().")
+        if DEVICE.stream != capture.origin:
+            raise RuntimeError("Capture must end on the same stream it began on.")
         for stream in [stream for stream, other in DEVICE.captures.items() if other is capture]:
             del DEVICE.captures[stream]
         self._host_blocks, self._state_blocks = capture.host_blocks, capture.state_blocks

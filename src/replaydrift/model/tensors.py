@@ -15,7 +15,7 @@ from replaydrift.model import copies
 from replaydrift.model.arena import BASE, DEVICE_END, is_pinned, on_device
 from replaydrift.model.clock import CLOCK
 from replaydrift.model.device import DEVICE
-from replaydrift.model.dispatch import STATE, synchronise_for
+from replaydrift.model.dispatch import STATE
 from replaydrift.model.failures import lack
 from replaydrift.model.forms import form_of
 from replaydrift.model.pinned import PINNED
@@ -167,7 +167,6 @@ def _numpy(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
 
 def _tolist(self: torch.Tensor) -> Any:
     if on_device(self):
-        synchronise_for("tolist")
         return _original["tolist"](move(self.detach(), _CPU))
     if DEVICE.observer is not None:
         DEVICE.observer.host_reads("tolist", self)
