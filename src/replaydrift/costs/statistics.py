@@ -30,7 +30,7 @@ POWER: Final = 0.95
 _FINEST: Final = 1e-4
 # Ranks that tie count against a change.
 _TIE: Final = 1e-9
-# How much larger a change in normal noise must be for the rank test to find it as often as Welch's test: at eight processes a side, the worst.
+# Simulated at eight processes a side, where it is dearest.
 _PRICE_OF_RANKS: Final = 1.12
 
 
@@ -66,8 +66,7 @@ class Comparison:
 
     def smallest(self, level: float) -> float:
         """The smallest change, 0.03 for 3 %, that a test at this level (both directions) finds in about 95 % of such noise."""
-        price = _PRICE_OF_RANKS if self.test == "rank" else 1.0
-        return smallest_change(self.spread * price, self.freedom, self.margin, level)
+        return smallest_change(self.spread * price(self.test), self.freedom, self.margin, level)
 
 
 def compare(old: Sequence[float], new: Sequence[float], margin: float = 0.0, test: Test | None = None) -> Comparison:
@@ -101,6 +100,11 @@ def compare(old: Sequence[float], new: Sequence[float], margin: float = 0.0, tes
 def chosen_test(*processes: int) -> Test:
     """The test for sides of so many processes: by ranks where both have enough, else Welch's, whose p-value has no floor."""
     return "rank" if min(processes) >= RANKS_FROM else "welch"
+
+
+def price(test: Test) -> float:
+    """How much larger a change in normal noise must be for this test to find it as often as Welch's does."""
+    return _PRICE_OF_RANKS if test == "rank" else 1.0
 
 
 def welch(before: Any, after: Any) -> tuple[Any, Any, Any]:

@@ -1,0 +1,151 @@
+"""A/A runs on synthetic numbers: what the calibration computes for all splits is what the gate says of each, and its rates are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic_costs import OLD, block, costs, subject
+
+from replaydrift.costs import calibration
+from replaydrift.costs.calibration import CalibrationError, calibrate
+from replaydrift.costs.gate import compare_costs
+from replaydrift.costs.records import Costs, Visit
+
+Noise = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+
+METRICS = ("replay_gpu_us", "replay_host_us", "capture_ms")
+CHAINS = ("chain/10", "chain/100", "chain/1000", "chain/10000")
+
+
+def half_a_percent(draw: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Normal noise of half a percent."""
+    return draw.normal(0, 0.005, shape)
+
+
+def release(visits: int, names: tuple[str, ...] = CHAINS, noise: Noise = half_a_percent, seed: int = 7) -> Costs:
+    """One release in so many visits, that nobody measured: every log median has the noise and nothing else."""
+    draw = np.random.default_rng(seed)
+    logs = 3 + noise(draw, (visits, len(names), len(METRICS)))
+    made = [
+        {name: subject(**dict(zip(METRICS, map(float, np.exp(row)), strict=True))) for name, row in zip(names, table, strict=True)} for table in logs
+    ]
+    of = block(*[OLD] * visits, name="20261201-0900-aa", purpose="aa")
+    return costs(OLD, *(Visit(number, "", 30.0, subjects) for number, subjects in enumerate(made, 1)), of=of)
+
+
+def test_twelve_visits_split_in_every_way() -> None:
+    """Two sides of six out of twelve can be had in 462 ways, and each is taken once."""
+    splits = [(tuple(old), tuple(new)) for old, new in calibration._splits(12, 6, 1000, seed=1)]
+    assert len({frozenset(split) for split in splits}) == len(splits) == 462
+    assert all(set(old) | set(new) == set(range(12)) for old, new in splits)
+
+
+def test_splits_of_more_visits_are_drawn() -> None:
+    """Of fourteen visits six a side are drawn, the same ones for the same seed."""
+    splits = list(calibration._splits(14, 6, 50, seed=1))
+    assert len(splits) == 50
+    assert all(len(set(old) | set(new)) == 12 for old, new in splits)
+    assert splits == list(calibration._splits(14, 6, 50, seed=1)) != list(calibration._splits(14, 6, 50, seed=2))
+
+
+def test_it_says_of_each_split_what_the_gate_says() -> None:
+    """Shares over all splits are those of the gate itself, asked about each split in turn."""
+    whole = release(12, (*CHAINS, "g/one", "g/two"), lambda draw, shape: draw.normal(0, 0.02, shape))
+    found = calibrate(whole, splits=100)
+    gate, same = 0, 0
+    splits = list(calibration._splits(12, 6, 100, 1))
+    for sides in splits:
+        old, new = (replace(whole, visits=tuple(whole.visits[number] for number in side)) for side in sides)
+        check = compare_costs(old, new)
+        gate += any(finding.answer == "changed" and finding.headline for finding in check.findings)
+        same += next(finding for finding in check.findings if finding.name == "chain/10 capture_ms").answer == "same"
+    assert found.splits == len(splits)
+    assert found.with_margins.gate == gate / len(splits)
+    noise = next(one for one in found.noise if (one.subject, one.metric) == ("chain/10", "capture_ms"))
+    assert noise.same == same / len(splits) > 0
+
+
+def test_a_planted_change_is_the_gates_too() -> None:
+    """The share of splits in which a planted slow-down is found is that of the gate with one side's numbers multiplied."""
+    whole = release(12, noise=lambda draw, shape: draw.normal(0, 0.018, shape))
+    (noise,) = (one for one in calibrate(whole, splits=100).noise if (one.subject, one.metric) == ("chain/100", "replay_gpu_us"))
+    found, splits = 0, list(calibration._splits(12, 6, 100, 1))
+    for sides in splits:
+        old, new = (replace(whole, visits=tuple(whole.visits[number] for number in side)) for side in sides)
+        slow = []
+        for visit in new.visits:
+            one = visit.subjects["chain/100"]
+            metrics = dict(one.metrics) | {"replay_gpu_us": tuple(value * 1.05 for value in one.metrics["replay_gpu_us"])}
+            slow.append(replace(visit, subjects=dict(visit.subjects) | {"chain/100": replace(one, metrics=metrics)}))
+        news = compare_costs(old, replace(new, visits=tuple(slow))).news
+        found += any(finding.name == "chain/100 replay_gpu_us" for finding in news)
+    assert noise.found[calibration.PLANTED.index(0.05)] == pytest.approx(found / len(splits))
+    assert 0.1 < noise.found[calibration.PLANTED.index(0.05)] < 1
+
+
+def test_false_alarms_stay_below_the_nominal_rate() -> None:
+    """Over a dozen A/A runs of a gate of 60 metrics with no margins, the mean share of splits with any flag is at most 5 %."""
+    names = (*CHAINS, *(f"mlp/{number}" for number in range(16)), *(f"g/case-{number}" for number in range(10)))
+    runs = [calibrate(release(12, names, seed=seed), splits=150) for seed in range(12)]
+    assert np.mean([run.without_margins.gate for run in runs]) <= 0.05
+    assert np.mean([run.without_margins.listed for run in runs]) <= 0.05
+    assert max(run.with_margins.gate for run in runs) == 0
+    assert all(run.without_margins.gate > 0 for run in runs[:1])
+
+
+def test_half_a_percent_of_noise_finds_five_percent() -> None:
+    """With half a percent between processes, five percent more in a replay is found in at least 95 % of splits: sharp enough."""
+    found = calibrate(release(12))
+    assert found.calibrated
+    assert found.sharp
+    assert found.power is not None
+    for one in found.noise:
+        assert list(one.found) == sorted(one.found)
+        assert one.sd == pytest.approx(0.005, rel=0.6)
+    assert not calibrate(release(12, noise=lambda draw, shape: draw.normal(0, 0.05, shape))).sharp
+
+
+def test_the_needed_margin_makes_most_splits_the_same() -> None:
+    """With the margin that the run asks for, 95 % of splits of an unchanged metric are called the same; noisy ones ask for more."""
+    quiet, loud = calibrate(release(12)), calibrate(release(12, noise=lambda draw, shape: draw.normal(0, 0.05, shape)))
+    assert quiet.noise[0].needed_margin < 0.015
+    assert loud.noise[0].needed_margin > 0.05
+    assert all(one.same >= 0.95 for one in quiet.noise if one.needed_margin <= one.margin)
+
+
+def test_drift_is_seen() -> None:
+    """A metric that creeps up from visit to visit varies much less between neighbours than over the whole run."""
+
+    def creeping(draw: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        return np.linspace(0, 0.1, shape[0])[:, None, None] + draw.normal(0, 0.003, shape)
+
+    one = calibrate(release(12, noise=creeping)).noise[0]
+    assert one.adjacent < one.sd / 3
+
+
+def test_what_cannot_calibrate_is_an_error() -> None:
+    """Eleven visits do not make two sides of six, and counts alone need no calibration."""
+    with pytest.raises(CalibrationError, match="11 visits that count, and two sides of 6 need 12"):
+        calibrate(release(11))
+    counted = costs(OLD, *(Visit(number, "", 1.0, {"chain/10": subject(nodes=10)}) for number in range(1, 13)))
+    with pytest.raises(CalibrationError, match="no time that all visits measured"):
+        calibrate(counted)
+
+
+def test_a_metric_that_a_visit_lacks_is_left_out() -> None:
+    """Only what every visit measured can be split; the rest is counted."""
+    whole = release(12)
+    first = replace(whole.visits[0], subjects={name: one for name, one in whole.visits[0].subjects.items() if name != "chain/10"})
+    found = calibrate(replace(whole, visits=(first, *whole.visits[1:])))
+    assert (found.left_out, len(found.noise)) == (3, 9)
+
+
+def test_sixteen_visits_split_by_ranks() -> None:
+    """Two sides of eight are compared by ranks, and five percent are found."""
+    found = calibrate(release(16), side=8, splits=60)
+    assert (found.visits, found.side, found.splits) == (16, 8, 60)
+    assert found.calibrated
+    assert found.sharp
