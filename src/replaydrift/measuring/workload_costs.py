@@ -1,0 +1,111 @@
+"""What a workload costs: eager, capture, instantiation, first and steady replay, its nodes and its memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from replaydrift.measuring import capturing, cudart, gpu
+from replaydrift.measuring.planting import Plant, more_capture_time, more_gpu_work, more_host_time
+from replaydrift.measuring.results import Measured
+from replaydrift.measuring.timing import LEAST_SAMPLES, MOST_SAMPLES, Instruments, Stopwatch, in_turn
+from replaydrift.measuring.watching import NO_KEEP_GRAPH, Watch, can_keep_graphs, watching
+from replaydrift.measuring.workloads import Workload, workload
+
+
+def count(name: str) -> Measured:
+    """The exact counts of a workload, of one capture."""
+    import torch
+
+    work, stream = workload(name), torch.cuda.Stream()
+    found = Measured(name, work.version)
+    capturing.warm_up(work.step, stream)
+    with watching(Watch(apart=can_keep_graphs())) as watch:
+        graph, output = capturing.capture(work.step, stream)
+    work.check(graph.replay, output)
+    _note_counts(found, work, watch)
+    return found
+
+
+def measure(name: str, plant: Plant, until_s: float) -> tuple[Measured, gpu.Reading | None]:
+    """All costs of a workload, taken until about `until_s` on the host's clock, with the state that the GPU was in."""
+    import torch
+
+    work, stream = workload(name), torch.cuda.Stream()
+    found = Measured(name, work.version)
+    found.samples("warmup_ms", [capturing.warm_up(work.step, stream)])
+    stopwatch = Stopwatch(Instruments.of_torch())
+    step = more_gpu_work(work.step, plant.gpu, stopwatch, stream)
+    recorded = more_capture_time(step, plant.host, stream)
+
+    now = time.perf_counter()
+    graph, output = _captures(found, work, recorded, stream, stopwatch, now + (until_s - now) / 2)
+    work.check(graph.replay, output)
+    replay, eager = more_host_time(graph.replay, plant.host, stopwatch), more_host_time(step, plant.host, stopwatch)
+    measures: dict[str, Callable[[], float]] = {
+        "replay_gpu_us": stopwatch.gpu_us(replay),
+        "replay_host_us": stopwatch.host_us(replay),
+        "eager_gpu_us": stopwatch.gpu_us(eager),
+        "eager_host_us": stopwatch.host_us(eager),
+    }
+    try:
+        measures["bare_loop_gpu_us"] = stopwatch.gpu_us(cudart.launcher(graph))
+    except cudart.NoRuntimeError as error:
+        found.lacks["bare_loop_gpu_us"] = str(error)
+    for metric, samples in in_turn(measures, until_s).items():
+        found.samples(metric, samples)
+    return found, under_load(graph.replay, stopwatch)
+
+
+def under_load(work: Callable[[], object], stopwatch: Stopwatch) -> gpu.Reading | None:
+    """The state of the GPU while it does some milliseconds of this work."""
+    import torch
+
+    for _ in range(stopwatch.repeats_for(work)):
+        work()
+    reading = gpu.read()
+    torch.cuda.synchronize()
+    return reading
+
+
+def _captures(found: Measured, work: Workload, step: Callable[[], Any], stream: Any, stopwatch: Stopwatch, until_s: float) -> tuple[Any, Any]:
+    """The last of several captures in one go, which can be replayed, and its output; each was a new graph with a pool of its own."""
+    whole, parts, first_replays = Watch(), Watch(apart=True), []
+    apart = can_keep_graphs()
+    graph = output = None
+    for number in range(MOST_SAMPLES):
+        if number >= LEAST_SAMPLES and time.perf_counter() >= until_s:
+            break
+        if apart:
+            with watching(parts):
+                graph, output = capturing.capture(step, stream)
+        graph = output = None  # Gone before the next one is made, so that they never share the device's memory.
+        with watching(whole):
+            graph, output = capturing.capture(step, stream)
+        first_replays.append(stopwatch.until_done_us(graph.replay))
+    for metric, samples in (
+        ("capture_ms", whole.capture_ms),
+        ("record_ms", parts.record_ms),
+        ("instantiate_ms", parts.instantiate_ms),
+        ("first_replay_us", first_replays),
+    ):
+        found.samples(metric, samples)
+    with watching(Watch(apart=apart)) as counted:
+        kept = capturing.capture(work.step, stream)
+        _note_counts(found, work, counted)
+    del kept
+    return graph, output
+
+
+def _note_counts(found: Measured, work: Workload, watch: Watch) -> None:
+    """The counts of the captures that the watch saw; one graph or more of them must live."""
+    found.count("graphs", watch.captures)
+    found.count("pool_bytes", capturing.pool_bytes(watch.graphs))
+    found.count("moved_bytes", work.moved_bytes)
+    if watch.apart and not watch.why_no_nodes:
+        found.count("nodes", watch.nodes)
+        return
+    found.lacks["nodes"] = watch.why_no_nodes or NO_KEEP_GRAPH
+    if not watch.apart:
+        found.lacks |= dict.fromkeys(("record_ms", "instantiate_ms"), NO_KEEP_GRAPH)
