@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from replaydrift.case_version import code_version
 from replaydrift.errors import LibraryError
-from replaydrift.library import code_version, kind_of, read_group, read_library, reference_of
+from replaydrift.library import kind_of, read_group, read_library, reference_of
 
 FILE = '''"""A chapter.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import textwrap
 
+from replaydrift.case_version import needed_names
 from replaydrift.errors import LibraryError
-from replaydrift.library import Case, Library, needed_names, read_group
+from replaydrift.library import Case, Library, read_group
 
 
 def find_case(library: Library, name: str) -> Case:

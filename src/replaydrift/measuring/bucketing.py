@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from replaydrift.library import code_version
+from replaydrift.case_version import code_version
 from replaydrift.measuring import capturing, gpu, workloads
 from replaydrift.measuring.planting import Plant, followed_by_work
 from replaydrift.measuring.results import Measured

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from replaydrift.library import code_version
+from replaydrift.case_version import code_version
 
 CHAIN_ELEMENTS: Final = 256
 POSITIONS: Final = 64  # of the decoder block and the MLP where they are workloads of their own

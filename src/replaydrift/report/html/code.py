@@ -9,7 +9,8 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from replaydrift.library import Case, Group, needed_names
+from replaydrift.case_version import needed_names
+from replaydrift.library import Case, Group
 from replaydrift.report.html.text import visible
 
 _FORMATTER = HtmlFormatter(nowrap=True, classprefix="p-")
