@@ -23,6 +23,7 @@ VERBS: Final[dict[str, str]] = {
     "check": "May I upgrade? The changes between two releases, the dangerous first.",
     "upgrade": "Run two releases in turns, run again whatever differs, then check.",
     "measure": "Measure what capture, replay, padding and bucketing cost, releases in turns.",
+    "aa": "A release against itself: does the gate of costs keep its word?",
     "bisect": "Find the first release on which a case's verdict changed.",
     "compare": "Set two stores side by side: my GPU against the reference.",
     "accept": "Draft the entry that explains a change in explanations.toml.",

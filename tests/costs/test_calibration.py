@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+from making import environment
 from synthetic_costs import OLD, block, costs, subject
 
+from replaydrift.cli import cli
 from replaydrift.costs import calibration
-from replaydrift.costs.calibration import CalibrationError, calibrate
+from replaydrift.costs.calibration import CalibrationError, calibrate, planted
+from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.gate import compare_costs
 from replaydrift.costs.records import Costs, Visit
+from replaydrift.costs.splits import ways
+from replaydrift.errors import StoreError
 
 Noise = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
@@ -38,17 +47,17 @@ def release(visits: int, names: tuple[str, ...] = CHAINS, noise: Noise = half_a_
 
 def test_twelve_visits_split_in_every_way() -> None:
     """Two sides of six out of twelve can be had in 462 ways, and each is taken once."""
-    splits = [(tuple(old), tuple(new)) for old, new in calibration._splits(12, 6, 1000, seed=1)]
-    assert len({frozenset(split) for split in splits}) == len(splits) == 462
-    assert all(set(old) | set(new) == set(range(12)) for old, new in splits)
+    every = [(tuple(old), tuple(new)) for old, new in ways(12, 6, 1000, seed=1)]
+    assert len({frozenset(split) for split in every}) == len(every) == 462
+    assert all(set(old) | set(new) == set(range(12)) for old, new in every)
 
 
 def test_splits_of_more_visits_are_drawn() -> None:
     """Of fourteen visits six a side are drawn, the same ones for the same seed."""
-    splits = list(calibration._splits(14, 6, 50, seed=1))
-    assert len(splits) == 50
-    assert all(len(set(old) | set(new)) == 12 for old, new in splits)
-    assert splits == list(calibration._splits(14, 6, 50, seed=1)) != list(calibration._splits(14, 6, 50, seed=2))
+    every = list(ways(14, 6, 50, seed=1))
+    assert len(every) == 50
+    assert all(len(set(old) | set(new)) == 12 for old, new in every)
+    assert every == list(ways(14, 6, 50, seed=1)) != list(ways(14, 6, 50, seed=2))
 
 
 def test_it_says_of_each_split_what_the_gate_says() -> None:
@@ -56,24 +65,24 @@ def test_it_says_of_each_split_what_the_gate_says() -> None:
     whole = release(12, (*CHAINS, "g/one", "g/two"), lambda draw, shape: draw.normal(0, 0.02, shape))
     found = calibrate(whole, splits=100)
     gate, same = 0, 0
-    splits = list(calibration._splits(12, 6, 100, 1))
-    for sides in splits:
+    every = list(ways(12, 6, 100, 1))
+    for sides in every:
         old, new = (replace(whole, visits=tuple(whole.visits[number] for number in side)) for side in sides)
         check = compare_costs(old, new)
         gate += any(finding.answer == "changed" and finding.headline for finding in check.findings)
         same += next(finding for finding in check.findings if finding.name == "chain/10 capture_ms").answer == "same"
-    assert found.splits == len(splits)
-    assert found.with_margins.gate == gate / len(splits)
+    assert found.splits == len(every)
+    assert found.with_margins.gate == gate / len(every)
     noise = next(one for one in found.noise if (one.subject, one.metric) == ("chain/10", "capture_ms"))
-    assert noise.same == same / len(splits) > 0
+    assert noise.same == same / len(every) > 0
 
 
 def test_a_planted_change_is_the_gates_too() -> None:
     """The share of splits in which a planted slow-down is found is that of the gate with one side's numbers multiplied."""
     whole = release(12, noise=lambda draw, shape: draw.normal(0, 0.018, shape))
     (noise,) = (one for one in calibrate(whole, splits=100).noise if (one.subject, one.metric) == ("chain/100", "replay_gpu_us"))
-    found, splits = 0, list(calibration._splits(12, 6, 100, 1))
-    for sides in splits:
+    found, every = 0, list(ways(12, 6, 100, 1))
+    for sides in every:
         old, new = (replace(whole, visits=tuple(whole.visits[number] for number in side)) for side in sides)
         slow = []
         for visit in new.visits:
@@ -82,7 +91,7 @@ def test_a_planted_change_is_the_gates_too() -> None:
             slow.append(replace(visit, subjects=dict(visit.subjects) | {"chain/100": replace(one, metrics=metrics)}))
         news = compare_costs(old, replace(new, visits=tuple(slow))).news
         found += any(finding.name == "chain/100 replay_gpu_us" for finding in news)
-    assert noise.found[calibration.PLANTED.index(0.05)] == pytest.approx(found / len(splits))
+    assert noise.found[calibration.PLANTED.index(0.05)] == pytest.approx(found / len(every))
     assert 0.1 < noise.found[calibration.PLANTED.index(0.05)] < 1
 
 
@@ -149,3 +158,66 @@ def test_sixteen_visits_split_by_ranks() -> None:
     assert (found.visits, found.side, found.splits) == (16, 8, 60)
     assert found.calibrated
     assert found.sharp
+
+
+def slowed(whole: Costs, name: str, metric: str, factor: float) -> Costs:
+    """The same release with one metric of one subject multiplied, as another block."""
+    visits = []
+    for visit in whole.visits:
+        one = visit.subjects[name]
+        metrics = dict(one.metrics) | {metric: tuple(value * factor for value in one.metrics[metric])}
+        visits.append(replace(visit, subjects=dict(visit.subjects) | {name: replace(one, metrics=metrics)}))
+    return replace(whole, visits=tuple(visits), block=replace(whole.block, name="planted", purpose="measure"))
+
+
+def test_a_block_with_planted_slow_downs() -> None:
+    """What was slowed down is found, with its ratio; what was not is the control, and is not found."""
+    slow = slowed(release(6, seed=8), "chain/100", "replay_gpu_us", 1.05)
+    tests = planted(release(12), slow, splits=100)
+    found = {(one.subject, one.metric): one for one in tests}
+    assert found["chain/100", "replay_gpu_us"].found >= 0.95
+    assert found["chain/100", "replay_gpu_us"].ratio == pytest.approx(1.05, abs=0.01)
+    assert max(one.found for name, one in found.items() if name != ("chain/100", "replay_gpu_us")) <= 0.05
+    with pytest.raises(CalibrationError, match="5 visits that count, and 6 are needed"):
+        planted(release(12), release(5))
+    with pytest.raises(CalibrationError, match="not the same release"):
+        planted(release(12), replace(slow, environment=environment("2.15.0+cu132")))
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    """Exit code and output of `replaydrift aa`."""
+    result = CliRunner().invoke(cli, ["aa", *arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def test_the_command_judges_the_newest_run(tmp_path: Path) -> None:
+    """`replaydrift aa` takes the newest A/A block, prints rates and power curves, and fails where slow-downs would be missed."""
+    store = CostStore(tmp_path)
+    with pytest.raises(StoreError, match="costs of 0 machines"):
+        run("--results", str(tmp_path))
+    store.write(release(12))
+    store.write(replace(release(12), block=replace(release(12).block, name="20261202-0900-upgrade", purpose="upgrade")))
+    code, text = run("--results", str(tmp_path), "--splits", "50")
+    assert code == 0
+    assert "block 20261201-0900-aa: 12 visits, 50 splits into two sides of 6" in text
+    assert "no share of false alarms lies above the nominal rate" in text
+    assert "chain/1000" in text
+    noisy = release(12, noise=lambda draw, shape: draw.normal(0, 0.05, shape))
+    store.write(replace(noisy, block=replace(noisy.block, name="20261203-0900-aa")))
+    code, text = run("--results", str(tmp_path), "--splits", "50", "--json")
+    tree = json.loads(text)
+    assert (code, tree["block"], tree["calibrated"], tree["sharp"]) == (1, "20261203-0900-aa", True, False)
+
+
+def test_the_command_finds_what_was_planted(tmp_path: Path) -> None:
+    """`--planted` names a block with slow-downs; blocks that are not there are listed."""
+    store = CostStore(tmp_path)
+    store.write(release(12))
+    store.write(slowed(release(6, seed=8), "chain/100", "replay_gpu_us", 1.05))
+    code, text = run("--results", str(tmp_path), "--splits", "50", "--planted", "planted")
+    assert code == 0
+    assert re.search(r"chain/100 +replay_gpu_us +× 1.0\d\d +100 %", text)
+    with pytest.raises(StoreError, match="no block 'other'.*20261201-0900-aa, planted"):
+        run("--results", str(tmp_path), "--planted", "other")

@@ -7,10 +7,8 @@ metric of one side, so that its noise stays the measured one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
-from math import comb, exp, log
+from math import exp
 from random import Random
 from typing import Any, Final
 
@@ -20,6 +18,7 @@ from scipy import stats
 from replaydrift.costs import statistics
 from replaydrift.costs.metrics import METRICS, is_headline
 from replaydrift.costs.records import Costs
+from replaydrift.costs.splits import Alarms, Table, ways
 from replaydrift.costs.statistics import ALPHA, NEEDED, POWER
 from replaydrift.errors import ReplaydriftError
 
@@ -32,14 +31,6 @@ TARGETED: Final = ("replay_gpu_us", "trace_gpu_ms")
 
 class CalibrationError(ReplaydriftError):
     """The costs cannot calibrate anything: too few visits, or nothing that was timed in all of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Alarms:
-    """The share of splits, in which nothing changed, with any flag: in the gate, and in the list of everything else."""
-
-    gate: float
-    listed: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +54,18 @@ class Noise:
     needed_margin: float
     smallest: float
     found: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A headline metric of a block with planted slow-downs beside one without: the ratio of medians, and the share of splits that
+    call it changed for the worse. What was not slowed down is the control.
+    """
+
+    subject: str
+    metric: str
+    ratio: float
+    found: float
 
 
 @dataclass(frozen=True)
@@ -103,19 +106,15 @@ def calibrate(costs: Costs, side: int = NEEDED, splits: int = SPLITS, seed: int 
     CalibrationError where there are fewer than twice `side` visits, or nothing was timed.
     """
     visits = len(costs.kept)
-    where = f"{costs.environment.release} in block {costs.block.name!r}"
     if visits < 2 * side:
         raise CalibrationError(
-            f"{where} has {visits} visits that count, and two sides of {side} need {2 * side}: measure more with `nox -s aa`",
+            f"{_where(costs)} has {visits} visits that count, and two sides of {side} need {2 * side}: measure more with `nox -s aa`",
         )
-    series = [(subject, metric, values) for subject, metric, values in costs.series() if metric in METRICS and not METRICS[metric].exact]
-    whole = [one for one in series if len(one[2]) == visits and min(one[2]) > 0]
-    if not whole:
-        raise CalibrationError(f"{where} has no time that all visits measured: an A/A run needs a GPU (counts need no calibration)")
-    logs = np.log(np.asarray([values for _, _, values in whole], float))
-    chosen = np.asarray(list(_splits(visits, side, splits, seed)))
-    names = [(subject, metric) for subject, metric, _ in whole]
-    table = _Table(names, logs[:, chosen[:, 0]].swapaxes(0, 1), logs[:, chosen[:, 1]].swapaxes(0, 1))
+    logs, left_out = _log_medians(costs)
+    chosen = np.asarray(list(ways(visits, side, splits, seed)))
+    names = list(logs)
+    rows = np.asarray([logs[name] for name in names])
+    table = Table(names, rows[:, chosen[:, 0]].swapaxes(0, 1), rows[:, chosen[:, 1]].swapaxes(0, 1))
     return Calibration(
         release=costs.environment.release,
         block=costs.block.name,
@@ -124,87 +123,69 @@ def calibrate(costs: Costs, side: int = NEEDED, splits: int = SPLITS, seed: int 
         splits=len(chosen),
         with_margins=table.alarms(table.margins),
         without_margins=table.alarms(np.zeros(len(names))),
-        noise=tuple(table.noise(row, logs[row]) for row in range(len(names))),
-        left_out=len(series) - len(whole),
+        noise=tuple(_noise(table, row, rows[row]) for row in range(len(names))),
+        left_out=left_out,
     )
 
 
-def _splits(visits: int, side: int, most: int, seed: int) -> Iterator[tuple[list[int], list[int]]]:
-    """Ways to lay out visits on two sides, which side is which left aside: all where there are no more than `most`, else drawn."""
-    if visits == 2 * side and comb(visits, side) // 2 <= most:
-        everyone = set(range(visits))
-        # The first half of the combinations in this order are those that hold the first visit: each split once.
-        for old in islice(combinations(range(visits), side), comb(visits, side) // 2):
-            yield list(old), sorted(everyone - set(old))
-        return
+def planted(plain: Costs, slow: Costs, side: int = NEEDED, splits: int = SPLITS, seed: int = 1) -> tuple[Planted, ...]:
+    """What the gate finds between visits of a release and visits of the same release with planted slow-downs, `side` drawn of each.
+
+    CalibrationError where a block has too few visits, or the two were not measured under the same conditions.
+    """
+    if plain.environment.place != slow.environment.place or plain.environment.release != slow.environment.release:
+        raise CalibrationError(f"{_where(plain)} and {_where(slow)} are not the same release on the same GPU")
+    for costs in (plain, slow):
+        if len(costs.kept) < side:
+            raise CalibrationError(f"{_where(costs)} has {len(costs.kept)} visits that count, and {side} are needed")
+    before, after = _log_medians(plain)[0], _log_medians(slow)[0]
+    names = [name for name in before if name in after and is_headline(*name)]
+    if not names:
+        raise CalibrationError(f"{_where(plain)} and {_where(slow)} have no headline metric in common")
     random = Random(seed)  # noqa: S311 - a draw that can be repeated, not a secret
-    for _ in range(most):
-        drawn = random.sample(range(visits), 2 * side)
-        yield drawn[:side], drawn[side:]
+    sides = [np.asarray([random.sample(range(len(costs.kept)), side) for _ in range(splits)]) for costs in (plain, slow)]
+    olds, news = (np.asarray([logs[name] for name in names]) for logs in (before, after))
+    table = Table(names, olds[:, sides[0]].swapaxes(0, 1), news[:, sides[1]].swapaxes(0, 1))
+    found = table.found_more()
+    ratios = np.exp(np.median(news, axis=-1) - np.median(olds, axis=-1))
+    return tuple(Planted(*name, float(ratio), float(share)) for name, ratio, share in zip(names, ratios, found, strict=True))
 
 
-class _Table:
-    """All splits of all metrics: arrays of log medians, split × metric × process."""
-
-    def __init__(self, names: Sequence[tuple[str, str]], before: Any, after: Any) -> None:
-        self.names, self.before, self.after = names, before, after
-        self.margins = np.log1p([METRICS[metric].margin for _, metric in names])
-        self.headline = np.asarray([is_headline(*name) for name in names])
-        self.test = statistics.chosen_test(before.shape[-1])
-        self.unchanged = self._p(slice(None), self.margins)
-
-    def alarms(self, margins: Any) -> Alarms:
-        """The shares of splits with any flag at these margins."""
-        p_values = self._p(slice(None), margins)
-        gate, listed = p_values[:, self.headline], p_values[:, ~self.headline]
-        return Alarms(
-            gate=_any(statistics.holm(gate)),
-            listed=_any(statistics.benjamini_hochberg(listed)),
-        )
-
-    def noise(self, row: int, logs: Any) -> Noise:
-        """What one metric does over all splits; `logs` are its log medians in the order of the visits."""
-        subject, metric = self.names[row]
-        headline = bool(self.headline[row])
-        before, after = self.before[:, row], self.after[:, row]
-        difference, error, freedom = statistics.welch(before, after)
-        family = int(np.sum(self.headline == headline))
-        margin = METRICS[metric].margin
-        level = statistics.per_test(ALPHA, family)
-        reach = np.abs(difference) + stats.t.isf(ALPHA, freedom) * error
-        return Noise(
-            subject=subject,
-            metric=metric,
-            headline=headline,
-            median=exp(float(np.median(logs))),
-            sd=float(np.std(logs, ddof=1)),
-            adjacent=float(np.sqrt(np.mean(np.diff(logs) ** 2) / 2)),
-            margin=margin,
-            same=float(np.mean(statistics.p_outside(before, after, self.margins[row]) <= ALPHA)),
-            needed_margin=float(np.expm1(np.quantile(reach, 0.95))),
-            smallest=statistics.smallest_change(
-                float(np.median(error)) * statistics.price(self.test), float(np.median(freedom)), margin, level,
-            ),
-            found=tuple(self._found(row, change) for change in PLANTED) if headline else (),
-        )  # fmt: skip
-
-    def _found(self, row: int, change: float) -> float:
-        """The share of splits in which the gate calls this slow-down of one metric, and of no other, a change for the worse."""
-        more, less = statistics.p_changed(self.before[:, row], self.after[:, row] + log(1 + change), self.margins[row], self.test)
-        p_values = self.unchanged.copy()
-        p_values[:, row] = _both(more, less)
-        adjusted = statistics.holm(p_values[:, self.headline])[:, int(np.sum(self.headline[:row]))]
-        return float(np.mean((adjusted <= ALPHA) & (more < less)))
-
-    def _p(self, rows: Any, margins: Any) -> Any:
-        return _both(*statistics.p_changed(self.before[:, rows], self.after[:, rows], margins, self.test))
+def _where(costs: Costs) -> str:
+    return f"{costs.environment.release} in block {costs.block.name!r}"
 
 
-def _both(more: Any, less: Any) -> Any:
-    """P-values of a change in either direction."""
-    return np.minimum(1.0, 2 * np.minimum(more, less))
+def _log_medians(costs: Costs) -> tuple[dict[tuple[str, str], Any], int]:
+    """The log medians, visit by visit, of every time that all visits measured, by subject and metric; and how many others there are."""
+    series = [(subject, metric, values) for subject, metric, values in costs.series() if metric in METRICS and not METRICS[metric].exact]
+    whole = {(subject, metric): np.log(values) for subject, metric, values in series if len(values) == len(costs.kept) and min(values) > 0}
+    if not whole:
+        raise CalibrationError(f"{_where(costs)} has no time that all visits measured: an A/A run needs a GPU (counts need no calibration)")
+    return whole, len(series) - len(whole)
 
 
-def _any(adjusted: Any) -> float:
-    """The share of rows with any rejection; none where there is nothing to reject."""
-    return float(np.mean(adjusted.min(axis=-1) <= ALPHA)) if adjusted.shape[-1] else 0.0
+def _noise(table: Table, row: int, logs: Any) -> Noise:
+    """What one metric does over all splits; `logs` are its log medians in the order of the visits."""
+    subject, metric = table.names[row]
+    headline = bool(table.headline[row])
+    before, after = table.before[:, row], table.after[:, row]
+    difference, error, freedom = statistics.welch(before, after)
+    family = int(np.sum(table.headline == headline))
+    margin = METRICS[metric].margin
+    level = statistics.per_test(ALPHA, family)
+    reach = np.abs(difference) + stats.t.isf(ALPHA, freedom) * error
+    return Noise(
+        subject=subject,
+        metric=metric,
+        headline=headline,
+        median=exp(float(np.median(logs))),
+        sd=float(np.std(logs, ddof=1)),
+        adjacent=float(np.sqrt(np.mean(np.diff(logs) ** 2) / 2)),
+        margin=margin,
+        same=float(np.mean(statistics.p_outside(before, after, table.margins[row]) <= ALPHA)),
+        needed_margin=float(np.expm1(np.quantile(reach, 0.95))),
+        smallest=statistics.smallest_change(
+            float(np.median(error)) * statistics.price(table.test), float(np.median(freedom)), margin, level,
+        ),
+        found=tuple(table.found(row, change) for change in PLANTED) if headline else (),
+    )  # fmt: skip
