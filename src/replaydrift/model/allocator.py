@@ -28,6 +28,10 @@ class OutOfMemory(Exception):  # noqa: N818 - the field's word
     """The range of addresses has no room for the request, even after all cached segments were given back."""
 
 
+class NobodyHolds(Exception):  # noqa: N818 - what the allocator finds
+    """The pool still has blocks in use, and no graph or other holder any more: it cannot be taken up again."""
+
+
 @dataclass(eq=False)
 class Block:
     """A piece of a segment: allocated, or on a free list. `requested` is what was asked for before rounding."""
@@ -155,10 +159,10 @@ class CachingAllocator:
                     block.after.before = block
         insort(block.pool.free[block.small], (block.key, block), key=lambda entry: entry[0])
 
-    def empty_cache(self) -> None:
-        """Give back every segment that is wholly free, of the default pool and of pools that no graph holds any more."""
+    def empty_cache(self, only: PoolId | None = None) -> None:
+        """Give back every segment that is wholly free, of the default pool and of pools that no graph holds any more, or of one of these."""
         for pool in list(self.pools.values()):
-            if pool.id != DEFAULT_POOL and pool.users:
+            if (pool.id != DEFAULT_POOL and pool.users) or only not in (None, pool.id):
                 continue
             for small in (True, False):
                 for _, block in [entry for entry in pool.free[small] if entry[1].whole_segment]:
@@ -168,8 +172,10 @@ class CachingAllocator:
                 del self.pools[pool.id]
 
     def hold(self, pool: PoolId) -> None:
-        """Count one more graph that holds the pool; the pool is made where there is none."""
+        """Count one more graph that holds the pool; the pool is made where there is none, and lost where its last holder has gone."""
         if pool in self.pools:
+            if not self.pools[pool].users:
+                raise NobodyHolds(pool)
             self.pools[pool].users += 1
         else:
             self.pools[pool] = Pool(pool)

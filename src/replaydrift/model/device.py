@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import torch
 
-from replaydrift.model import arena
-from replaydrift.model.allocator import DEFAULT_POOL, Block, CachingAllocator, OutOfMemory, PoolId
+from replaydrift.model import arena, rules
+from replaydrift.model.allocator import DEFAULT_POOL, Block, CachingAllocator, NobodyHolds, OutOfMemory, PoolId
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 
 STREAMS: Final = 32  # torch hands out its side streams round robin from a pool of this size, for each priority
@@ -48,6 +48,8 @@ class Capture:
     graph_id: int = 0
     state_blocks: list[Block] = field(default_factory=list)  # of the generators that it uses, where this release makes them per capture
     thread: int = field(default_factory=threading.get_ident)
+    graph: Any = None  # a weak reference to the graph that is captured
+    pools_before: int = 0  # how many uses of pools the thread had entered when the capture began: only later ones go before its own
 
     def add(self, stream: int, node: Node) -> None:
         """Append a node to the stream's part of the graph."""
@@ -80,6 +82,7 @@ class Device:
         self.next_capture = count(1)
         self.next_pool = count(1)
         self._pools_in_use = _PoolsInUse()
+        self._used: dict[PoolId, int] = {}  # pools that some thread's allocations are routed to
         self.observer: Any = None  # told of every operation, where somebody listens
 
     def reset(self) -> None:
@@ -107,14 +110,39 @@ class Device:
         stack = self._pools_in_use.stack
         return stack[-1] if stack else DEFAULT_POOL
 
+    @property
+    def pools_entered(self) -> int:
+        """How many uses of pools this thread is in."""
+        return len(self._pools_in_use.stack)
+
+    def pool_for(self, capture: Capture) -> PoolId:
+        """Where this thread allocates for a capture: what was begun last counts, the capture or the use of a pool (from 2.10 on)."""
+        stack = self._pools_in_use.stack
+        return stack[-1] if len(stack) > capture.pools_before and capture.thread == threading.get_ident() else capture.pool
+
+    def recorded_to(self, pool: PoolId) -> bool:
+        """True where a capture, or a use of the pool by any thread, sends allocations there now."""
+        return self._used.get(pool, 0) > 0 or any(capture.pool == pool for capture in self.captures.values())
+
+    def begin_recording_to(self, pool: PoolId) -> None:
+        """Hold the pool once more; RuntimeError where it is recorded to already, or where nobody holds it any more."""
+        try:
+            self.allocator.hold(pool)
+        except NobodyHolds:
+            raise RuntimeError(rules.text("pool-without-holder")) from None
+        if self.recorded_to(pool):
+            raise RuntimeError("beginAllocateToPool: already recording to mempool_id")
+
     def use_pool(self, pool: PoolId) -> None:
-        """Route this thread's allocations to the pool, and hold it."""
-        self.allocator.hold(pool)
+        """Route this thread's allocations to the pool, and hold it; RuntimeError where the pool is recorded to already."""
+        self.begin_recording_to(pool)
+        self._used[pool] = 1
         self._pools_in_use.stack.append(pool)
 
     def stop_using_pool(self, pool: PoolId) -> None:
         """End the innermost use of the pool; it stays held."""
         stack = self._pools_in_use.stack
+        self._used.pop(pool, None)
         if pool in stack:
             del stack[len(stack) - 1 - stack[::-1].index(pool)]
 
@@ -127,7 +155,7 @@ class Device:
         where = self.stream if stream is None else stream
         if pool is None:
             capture = self.captures.get(where)
-            pool = capture.pool if capture else self.pool_in_use
+            pool = self.pool_for(capture) if capture else self.pool_in_use
         if self._deferred:
             self._free_deferred()
         try:
@@ -151,6 +179,11 @@ class Device:
             self._deferred.append((max(CLOCK.reached(stream) for stream in block.uses), block))
             return
         self.allocator.free(block)
+
+    @property
+    def pending(self) -> list[Block]:
+        """Blocks that were freed and wait for other streams: neither in use nor to be had."""
+        return [block for _, block in self._deferred]
 
     def _free_deferred(self) -> None:
         if self.captures:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+import weakref
 from itertools import count
 from typing import Any
 
@@ -56,6 +57,7 @@ class GraphBase:
         self._capture: Capture | None = None
         self._nodes: list[Node] | None = None
         self._pool: PoolId | None = None
+        self._retained: list[PoolId] = []  # pools of a user's own that were used in the capture
         self._has_exec = False
         self._ended = False
         self._graph_handle = self._exec_handle = 0
@@ -95,13 +97,15 @@ class GraphBase:
             )
         if stream in DEVICE.captures:
             raise cuda_error(STREAM_CAPTURE_UNSUPPORTED)
-        self._pool = tuple(pool) if pool is not None else new_pool_id()  # type: ignore[assignment]
-        assert self._pool is not None
+        if pool is not None and not isinstance(pool, tuple):
+            raise TypeError(f"capture_begin(): incompatible function arguments. Invoked with: pool={pool!r}")
+        asked = tuple(pool) if pool is not None else new_pool_id()
         self._register(random.default_state())
-        DEVICE.allocator.hold(self._pool)
+        DEVICE.begin_recording_to(asked)
+        self._pool = asked
         capture = Capture(next(DEVICE.next_capture), self._pool, stream, capture_error_mode)
         capture.tails[stream] = frozenset()
-        capture.graph_id = id(self)
+        capture.graph_id, capture.graph, capture.pools_before = id(self), weakref.ref(self), DEVICE.pools_entered
         if rules.use("generator-state-blocks") == "default-stream":
             for _ in self._registered:
                 capture.state_blocks += random.state_blocks(DEFAULT_STREAM)
@@ -200,8 +204,9 @@ class GraphBase:
 
     def reset(self) -> None:
         """Let go of the nodes and of the pool. Blocks that tensors still hold stay theirs."""
-        if self._pool is not None and self._pool in DEVICE.allocator.pools:
-            DEVICE.allocator.release(self._pool)
+        for pool in [*([self._pool] if self._pool else []), *self._retained]:
+            if pool in DEVICE.allocator.pools:
+                DEVICE.allocator.release(pool)
         for address in self._host_blocks:
             PINNED.forget(address)
         for block in self._state_blocks:
@@ -225,10 +230,21 @@ class GraphBase:
 
     def pools(self) -> list[PoolId]:
         """The pools that the graph holds."""
-        return [self.pool()]
+        return [self.pool(), *self._retained]
 
     def _retain_pool(self, pool: Any) -> None:
-        DEVICE.allocator.hold(tuple(pool))
+        if self._capture is None:
+            raise RuntimeError("CUDAGraph::retain_pool may only be called during capture.")
+        if tuple(pool) not in (self._pool, *self._retained):
+            DEVICE.allocator.hold(tuple(pool))
+            self._retained.append(tuple(pool))
+
+    @staticmethod
+    def get_currently_capturing_graph() -> Any:
+        """The graph that records the current stream."""
+        if DEVICE.capture is None:
+            raise RuntimeError("The current stream is not currently capturing.")
+        return DEVICE.capture.graph()
 
     def enable_debug_mode(self) -> None:
         """Keep the graph; a dump of it is not in the model."""

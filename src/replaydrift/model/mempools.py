@@ -13,7 +13,7 @@ from replaydrift.model.failures import lack
 
 
 class MemPool:
-    """A pool that is held for as long as this object lives. Segments go back when the cache is emptied afterwards."""
+    """A pool that is held for as long as this object lives. What is free in it goes back with the object, if no graph holds the pool."""
 
     def __init__(self, allocator: Any = None, use_on_oom: bool = False, *_more: Any, **_options: Any) -> None:
         if allocator is not None:
@@ -38,6 +38,7 @@ class MemPool:
     def __del__(self) -> None:
         with contextlib.suppress(Exception):  # At interpreter exit parts of the model are gone.
             DEVICE.allocator.release(self._id)
+            DEVICE.allocator.empty_cache(only=self._id)
 
 
 def begin(_device: int, pool: Any) -> None:

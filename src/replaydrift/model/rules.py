@@ -40,6 +40,11 @@ class Rule:
         return _minor(self.first) <= version <= _minor(self.last)
 
 
+def _gone(root: str, line: int) -> str:
+    """What torch says of a pool that nobody holds any more; the line is the release's own."""
+    return f'it->second->use_count > 0 INTERNAL ASSERT FAILED at "{root}/c10/cuda/CUDACachingAllocator.cpp":{line}, please report a bug to PyTorch. '
+
+
 H200: Final = "an H200 with torch 2.11.0 to 2.15.0, driver 580"
 PER_CAPTURE: Final = "pytorch/pytorch pull request 176752"
 LAZY: Final = "pytorch/pytorch pull request 176753"
@@ -59,6 +64,10 @@ RULES: Final = (
          "torch's own source, CUDAGraph.cpp"),
     Rule("accelerator-graph-refused", "2.12", "9.9", "Graph is not supported on device type: cuda",
          "the CUDA builds of 2.12.1, 2.14.1 and 2.15.0 without a GPU; pytorch/pytorch pull request 190307"),
+    Rule("pool-without-holder", "2.0", "2.11", _gone("/pytorch", 2799), "the text stands in libc10_cuda.so of 2.11.0"),
+    Rule("pool-without-holder", "2.12", "2.13", _gone("/pytorch", 3049), "the text stands in libc10_cuda.so of 2.12.1"),
+    Rule("pool-without-holder", "2.14", "2.14", _gone("/__w/pytorch/pytorch", 3329), "the text stands in libc10_cuda.so of 2.14.1"),
+    Rule("pool-without-holder", "2.15", "9.9", _gone("/__w/pytorch/pytorch", 3473), "the text stands in libc10_cuda.so of 2.15.0"),
 )  # fmt: skip
 
 RULES_IN_FORCE: dict[str, str] = {}

@@ -67,7 +67,8 @@ def snapshot(asked: Any = None) -> dict[str, Any]:
     pool = tuple(asked[:2]) if asked else DEFAULT_POOL  # The default pool's id asks for all.
     segments: list[dict[str, Any]] = []
     free = {block.address: block for block in DEVICE.allocator.blocks()}
-    every = sorted([*free.values(), *DEVICE.blocks.values()], key=lambda block: block.address)
+    pending = {block.address for block in DEVICE.pending}
+    every = sorted([*free.values(), *DEVICE.pending, *DEVICE.blocks.values()], key=lambda block: block.address)
     for start, size in sorted(DEVICE.allocator.segments.items()):
         own = [block for block in every if start <= block.address < start + size]
         if pool != DEFAULT_POOL and not (own and own[0].pool.id == pool):
@@ -76,7 +77,7 @@ def snapshot(asked: Any = None) -> dict[str, Any]:
             "device": 0,
             "address": start,
             "total_size": size,
-            "allocated_size": sum(block.size for block in own if block.allocated),
+            "allocated_size": sum(block.size for block in own if block.allocated and block.address not in pending),
             "active_size": sum(block.size for block in own if block.allocated),
             "requested_size": sum(block.requested for block in own),
             "stream": own[0].stream if own else 0,
@@ -89,7 +90,7 @@ def snapshot(asked: Any = None) -> dict[str, Any]:
                     "address": block.address,
                     "size": block.size,
                     "requested_size": block.requested,
-                    "state": "active_allocated" if block.allocated else "inactive",
+                    "state": "active_pending_free" if block.address in pending else "active_allocated" if block.allocated else "inactive",
                     "frames": [],
                 }
                 for block in own
