@@ -7,12 +7,18 @@ from typing import Any
 
 import pandas as pd
 
+from replaydrift.costs.cost_store import CostStore
+from replaydrift.costs.metrics import METRICS, is_headline
 from replaydrift.store import Store
 from replaydrift.verdicts import summarise, verdict
 
 _VERDICTS = [
     "machine", "engine", "gpu", "release", "group", "case", "kind", "version", "attempt", "outcome", "verdict", "settled",
     "observed", "duration_ms", "capture_ms", "warnings",
+]  # fmt: skip
+_COSTS = [
+    "machine", "engine", "gpu", "release", "block", "purpose", "subject", "version", "metric", "exact", "headline", "process", "sample",
+    "value",
 ]  # fmt: skip
 
 
@@ -49,19 +55,22 @@ def verdicts(results: Path | str = "results") -> pd.DataFrame:
 
 
 def costs(results: Path | str = "results") -> pd.DataFrame:
-    """One row a measured number: where, release, case, metric (its name ends in its unit), process (the attempt) and value.
+    """One row a sample: where, release, block, subject, metric (its name ends in its unit), process, and value.
 
-    What an attempt measures of itself is the host time of its captures, `capture_ms`. Times of the CPU model's virtual clock
-    are no costs and are not in here. A store without costs gives an empty frame with the same columns.
+    `process` is the place of the visit in its block, and the process is the sample of every test: take the median over `sample`
+    first. Costs compare within a block; across blocks only exact counts (`exact`) do. Discarded visits are left out. A store
+    without costs gives an empty frame with the same columns; StoreError where a file of it cannot be read.
     """
-    frame = verdicts(results)
-    measured = frame[(frame["engine"] == "cuda") & frame["capture_ms"].notna()]
-    return pd.DataFrame({
-        "machine": measured["machine"],
-        "gpu": measured["gpu"],
-        "release": measured["release"],
-        "case": measured["case"],
-        "metric": "capture_ms",
-        "process": measured["attempt"],
-        "value": measured["capture_ms"].astype(float),
-    }).reset_index(drop=True)  # fmt: skip
+    rows = [
+        (
+            costs.environment.machine, costs.environment.engine, costs.environment.gpu, costs.environment.release, costs.block.name,
+            costs.block.purpose, name, subject.version, metric, METRICS[metric].exact if metric in METRICS else None,
+            is_headline(name, metric), visit.number, number, float(value),
+        )
+        for costs in CostStore(Path(results)).everything()
+        for visit in costs.kept
+        for name, subject in sorted(visit.subjects.items())
+        for metric, samples in sorted(subject.metrics.items())
+        for number, value in enumerate(samples, 1)
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=_COSTS)

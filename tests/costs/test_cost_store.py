@@ -10,6 +10,7 @@ import pytest
 from making import environment, record
 from synthetic_costs import NEW, OLD, block, costs, subject, visit
 
+from replaydrift import frames
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.errors import StoreError
 from replaydrift.store import Store
@@ -135,3 +136,18 @@ def test_what_is_not_there_is_answered_with_what_is(store: CostStore) -> None:
     with pytest.raises(StoreError, match="cannot name a block"):
         store.read("h200", "../x", OLD)
     assert CostStore(store.root / "empty").machines() == ()
+
+
+def test_a_frame_has_a_row_a_sample(store: CostStore) -> None:
+    """Every sample of every visit that counts, with where it was measured and what it is."""
+    early = store.read("h200", BLOCK, OLD)
+    store.write(costs(OLD, *early.visits, visit(4, "throttled", chain_1000=subject(nodes=7)), of=early.block))
+    frame = frames.costs(store.root)
+    times = frame[frame["metric"] == "replay_gpu_us"]
+
+    assert len(frame) == 3 * (30 + 1)
+    assert set(times["value"]) == {1.25}
+    assert list(times.groupby(["release", "process"]).size()) == [30, 30, 30]
+    assert (set(times["exact"]), set(times["headline"])) == ({False}, {True})
+    assert set(frame[frame["metric"] == "nodes"]["exact"]) == {True}
+    assert set(frame["gpu"]) == {"NVIDIA H200"}
