@@ -44,6 +44,8 @@ TESTED_WITH = "2.13.0"
 RUFF, MYPY = "ruff==0.17.6", "mypy==2.4.1"
 # What became of each release in this run of nox, for the summary at its end.
 BECAME: dict[str, str] = {}
+# The same of costs, where they were not measured.
+BECAME_OF_COSTS: list[str] = []
 
 
 def listed_releases() -> list[str]:
@@ -57,10 +59,13 @@ def listed_releases() -> list[str]:
 
 @nox.session
 def matrix(session: nox.Session) -> None:
-    """Run the cases on the default releases, or those of `-- --release 2.14.1 --release 2.15.0`, then publish."""
+    """Run the cases on the default releases, or those of `-- --release 2.14.1 --release 2.15.0`, measure costs, then publish."""
     options = read_options(session.posargs)
-    for name in options.release or TABLE.defaults:
-        session.notify(f"release(torch='{TABLE.known(name)}')", options.to_pass_on)
+    names = [str(TABLE.known(name)) for name in options.release or TABLE.defaults]
+    for name in names:
+        session.notify(f"release(torch='{name}')", options.to_pass_on)
+    if not options.no_costs:
+        session.notify("costs", [*(f"--release={name}" for name in names), *options.to_pass_on])
     session.notify("publish", options.to_publish)
 
 
@@ -86,6 +91,22 @@ def release(session: nox.Session, torch: str) -> None:
 
 
 @nox.session
+def costs(session: nox.Session) -> None:
+    """Measure costs of the releases in turns: `nox -s costs -- --release 2.14.1 --release 2.15.0`; `matrix` does it after its sweeps."""
+    options = read_options(session.posargs)
+    driver = make(session, "driver", "-e", ".[driver]")
+    # Where a release's sweep has just failed its costs would say nothing, and the others are measured without it.
+    names = [name for name in options.release or TABLE.defaults if BECAME.get(name, "done").startswith("done")]
+    if not names:
+        session.skip("no release is left to measure")
+    pythons = pythons_of(session, names, options)
+    BECAME_OF_COSTS.append("failed or stopped: see above, then run `nox -s costs` with the same options")
+    session.run(driver, "-m", "replaydrift", "measure", "--purpose", "matrix", *pythons, *options.to_measure, external=True)
+    BECAME_OF_COSTS.clear()
+    session.notify("publish", options.to_publish)
+
+
+@nox.session
 def publish(session: nox.Session) -> None:
     """Write the report and asv's site from the store, and say what became of the releases run before."""
     driver = make(session, "driver", "-e", ".[driver]")
@@ -96,6 +117,8 @@ def publish(session: nox.Session) -> None:
     finally:
         for name, became in BECAME.items():
             (session.log if became.startswith("done") else session.warn)(f"{name}: {became}")
+        for became in BECAME_OF_COSTS:
+            session.warn(f"costs: {became}")
         failed = sum(not became.startswith("done") for became in BECAME.values())
         if BECAME:
             session.log(f"{len(BECAME) - failed} of {len(BECAME)} releases done")
@@ -110,16 +133,25 @@ def check(session: nox.Session) -> None:
 
 @nox.session
 def upgrade(session: nox.Session) -> None:
-    """Run two releases in turns, run again whatever differs, then check: `nox -s upgrade -- 2.13.0 2.14.1`."""
+    """Run two releases in turns, run again whatever differs, measure costs, then check: `nox -s upgrade -- 2.13.0 2.14.1`."""
     names, options = [word for word in session.posargs[:2] if not word.startswith("-")], read_options(session.posargs[2:])
     if len(names) != 2:
         session.error(f"found {' '.join(session.posargs) or 'nothing'} after --, expected the old release, the new one, then options")
     driver = make(session, "driver", "-e", ".[driver]")
-    try:
-        pythons = [f"--python={name}={make_torch(session, name, options).python}" for name in names]
-    except ReplaydriftError as error:
-        session.error(str(error))
-    session.run(driver, "-m", "replaydrift", "upgrade", *pythons, *options.to_run, external=True)
+    pythons = pythons_of(session, names, options)
+    session.run(driver, "-m", "replaydrift", "upgrade", *pythons, *options.to_run, *options.costs_of_upgrade, external=True)
+
+
+@nox.session
+def aa(session: nox.Session) -> None:
+    """Does the gate cry wolf? One release against itself: `nox -s aa -- 2.14.1`, then `replaydrift aa` on what was measured."""
+    names, options = [word for word in session.posargs[:1] if not word.startswith("-")], read_options(session.posargs[1:])
+    if len(names) != 1:
+        session.error(f"found {' '.join(session.posargs) or 'nothing'} after --, expected one release, then options")
+    driver = make(session, "driver", "-e", ".[driver]")
+    pythons = pythons_of(session, names, options)
+    session.run(driver, "-m", "replaydrift", "measure", "--purpose", "aa", *pythons, *options.to_measure, external=True)
+    session.run(driver, "-m", "replaydrift", "aa", *options.to_aa, external=True)
 
 
 @nox.session
@@ -189,13 +221,39 @@ class Options(argparse.Namespace):
     engine: str
     uv: bool
     fresh: bool
+    no_costs: bool
+    visits: str | None
+    subjects: list[str]
+    seconds: str | None
     others: list[str]
 
     @property
     def to_run(self) -> list[str]:
         """The options of `replaydrift run`; a sweep that was interrupted goes on unless `--fresh` is asked for."""
-        own = ["--engine", self.engine, "--fresh" if self.fresh else "--resume"]
-        return [*own, *self._store, *self.others]
+        return [*self._own, *self._store, *self.others]
+
+    @property
+    def to_measure(self) -> list[str]:
+        """The options of `replaydrift measure`: those of a sweep that it has too, and its own."""
+        parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+        for name in _OF_BOTH:
+            parser.add_argument(name, action="append", default=[])
+        shared, _ = parser.parse_known_args(self.others)
+        given = [f"{name}={text}" for name in _OF_BOTH for text in getattr(shared, name[2:].replace("-", "_"))]
+        return [*self._own, *self._store, *given, *self._costs]
+
+    @property
+    def costs_of_upgrade(self) -> list[str]:
+        """What `replaydrift upgrade` takes beside the options of a sweep."""
+        return ["--no-costs"] * self.no_costs + ([f"--visits={self.visits}"] if self.visits else [])
+
+    @property
+    def to_aa(self) -> list[str]:
+        """The options of `replaydrift aa`."""
+        parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+        parser.add_argument("--machine")
+        machine = parser.parse_known_args(self.others)[0].machine
+        return [*self._store, *(["--machine", machine] if machine else [])]
 
     @property
     def to_publish(self) -> list[str]:
@@ -207,11 +265,24 @@ class Options(argparse.Namespace):
         """The options of one release's session: all but the releases."""
         index = ["--torch-index", self.torch_index] if self.torch_index else []
         flags = ["--uv"] * self.uv + ["--fresh"] * self.fresh
-        return [*index, *flags, "--engine", self.engine, *self._store, *self.others]
+        return [*index, *flags, "--engine", self.engine, *self._store, *self._costs, *self.others]
+
+    @property
+    def _own(self) -> list[str]:
+        return ["--engine", self.engine, "--fresh" if self.fresh else "--resume"]
 
     @property
     def _store(self) -> list[str]:
         return ["--results", self.results] if self.results else []
+
+    @property
+    def _costs(self) -> list[str]:
+        said = {"--visits": self.visits, "--seconds": self.seconds}
+        return [*(f"{name}={text}" for name, text in said.items() if text), *(f"--subjects={text}" for text in self.subjects)]
+
+
+# What `replaydrift run` and `replaydrift measure` both take.
+_OF_BOTH = ("--machine", "--note", "--cases", "--cases-dir", "--size")
 
 
 def read_options(words: Sequence[str]) -> Options:
@@ -224,9 +295,21 @@ def read_options(words: Sequence[str]) -> Options:
     parser.add_argument("--uv", action="store_true")
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--no-costs", action="store_true")
+    parser.add_argument("--visits")
+    parser.add_argument("--subjects", action="append", default=[])
+    parser.add_argument("--seconds")
     options, others = parser.parse_known_args(list(words), namespace=Options())
     options.others = others
     return options
+
+
+def pythons_of(session: nox.Session, names: Sequence[str], options: Options) -> list[str]:
+    """`--python=RELEASE=PATH` for each of these releases, its environment made where it is not yet."""
+    try:
+        return [f"--python={name}={make_torch(session, name, options).python}" for name in names]
+    except ReplaydriftError as error:
+        session.error(str(error))
 
 
 def folder_of(session: nox.Session) -> Path:

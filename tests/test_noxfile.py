@@ -80,16 +80,19 @@ def test_the_sessions_are_listed_with_a_line_each(project):
     assert [f"* {name}" for name in ("tests", "lint", "typing")] == [line.split(" -> ")[0] for line in lines if line[0] == "*"]
 
 
-def test_a_matrix_runs_the_releases_then_publishes_once(project):
-    """Each release is swept in its own environment, in the order asked for, with the options passed on; then one publish."""
+def test_a_matrix_runs_the_releases_then_measures_and_publishes_once(project):
+    """Each release is swept in its own environment, in the order asked for, with the options passed on; then one block, one publish."""
     project.put_torch("2.13.0", "2.13.0+cpu")
     project.put_torch("2.14.1", "2.14.1+cu130")
-    code, text = project.nox("-s", "matrix", "--", "--release", "2.14.1", "--release", "2.13.0", "--engine", "model", "--attempts", "1")
+    code, text = project.nox("-s", "matrix", "--", "--release", "2.14.1", "--release", "2.13.0", "--engine", "model", "--attempts", "1",
+                             "--cases", "rng/*", "--visits", "2", "--subjects=chain/*")  # fmt: skip
 
     assert code == 0, text
     assert project.calls == [
-        "-m replaydrift run --python .nox/torch-2.14.1/bin/python --release 2.14.1 --engine model --resume --attempts 1",
-        "-m replaydrift run --python .nox/torch-2.13.0/bin/python --release 2.13.0 --engine model --resume --attempts 1",
+        "-m replaydrift run --python .nox/torch-2.14.1/bin/python --release 2.14.1 --engine model --resume --attempts 1 --cases rng/*",
+        "-m replaydrift run --python .nox/torch-2.13.0/bin/python --release 2.13.0 --engine model --resume --attempts 1 --cases rng/*",
+        ("-m replaydrift measure --purpose matrix --python=2.14.1=.nox/torch-2.14.1/bin/python "
+        "--python=2.13.0=.nox/torch-2.13.0/bin/python --engine model --resume --cases=rng/* --visits=2 --subjects=chain/*"),
         "-m replaydrift publish --readme README.md",
     ]
     assert "2 of 2 releases done" in text
@@ -113,7 +116,8 @@ def test_results_of_another_store_do_not_touch_the_committed_report(project):
     project.nox("-s", "matrix", "--", "--release", "2.13.0", "--results", "/tmp/mine", "--engine", "model", "--fresh")
 
     assert project.calls[0].endswith("--engine model --fresh --results /tmp/mine")
-    assert project.calls[1] == "-m replaydrift publish --results /tmp/mine --reports /tmp/mine/reports"
+    assert project.calls[1].endswith("--engine model --fresh --results /tmp/mine")
+    assert project.calls[2] == "-m replaydrift publish --results /tmp/mine --reports /tmp/mine/reports"
 
 
 def test_a_release_that_cannot_be_installed_is_reported_and_the_others_go_on(project):
@@ -123,7 +127,8 @@ def test_a_release_that_cannot_be_installed_is_reported_and_the_others_go_on(pro
     summary = text[text.index("Running session publish") :]
 
     assert code == 1
-    assert [line.split()[2] for line in project.calls] == ["run", "publish"]
+    assert [line.split()[2] for line in project.calls] == ["run", "measure", "publish"]
+    assert "2.14.1" not in project.calls[1]
     assert "2.14.1: 2.14.1 cannot be installed: pip says 'No matching distribution found for torch==2.14.1'" in summary
     assert "2.13.0: done: 2.13.0+cpu" in summary
     assert "1 of 2 releases done" in summary
@@ -150,6 +155,57 @@ def test_a_sweep_that_fails_is_reported(project):
     assert code == 1
     assert project.calls[-1] == "-m replaydrift publish --readme README.md"
     assert "2.13.0: the sweep on 2.13.0+cpu did not finish" in text
+
+
+def test_a_matrix_without_costs(project):
+    """With --no-costs nothing is measured."""
+    project.put_torch("2.13.0", "2.13.0+cpu")
+    code, text = project.nox("-s", "matrix", "--", "--release", "2.13.0", "--engine", "model", "--no-costs")
+
+    assert code == 0, text
+    assert [line.split()[2] for line in project.calls] == ["run", "publish"]
+
+
+def test_costs_that_fail_leave_the_verdicts(project):
+    """The report is made all the same, and nox says that the measurement failed."""
+    project.put_torch("2.13.0", "2.13.0+cpu")
+    project.put("driver", script='case "$3" in measure) exit 2;; esac')
+    code, text = project.nox("-s", "matrix", "--", "--release", "2.13.0", "--engine", "model")
+
+    assert code == 1
+    assert [line.split()[2] for line in project.calls] == ["run", "measure", "publish"]
+    assert "1 of 1 releases done" in text
+    assert "costs: failed" in text
+
+
+def test_an_upgrade_measures_costs(project):
+    """Both releases go to one command, which runs, measures and checks."""
+    for version in ("2.13.0", "2.14.1"):
+        project.put_torch(version, f"{version}+cu130")
+    code, text = project.nox("-s", "upgrade", "--", "2.13.0", "2.14.1", "--engine", "model", "--visits", "3", "--machine", "mine")
+
+    assert code == 0, text
+    assert project.calls == [
+        ("-m replaydrift upgrade --python=2.13.0=.nox/torch-2.13.0/bin/python --python=2.14.1=.nox/torch-2.14.1/bin/python "
+        "--engine model --resume --machine mine --visits=3"),
+    ]
+    project.nox("-s", "upgrade", "--", "2.13.0", "2.14.1", "--engine", "model", "--no-costs")
+    assert project.calls[1].endswith("--engine model --resume --no-costs")
+
+
+def test_a_release_against_itself(project):
+    """`aa` measures one release in a block of its own, then reads it; without a release it says what it expects."""
+    project.put_torch("2.14.1", "2.14.1+cu130")
+    code, text = project.nox("-s", "aa", "--", "2.14.1", "--engine", "model", "--machine", "mine")
+
+    assert code == 0, text
+    assert project.calls == [
+        "-m replaydrift measure --purpose aa --python=2.14.1=.nox/torch-2.14.1/bin/python --engine model --resume --machine=mine",
+        "-m replaydrift aa --machine mine",
+    ]
+    code, text = project.nox("-s", "aa")
+    assert code == 1
+    assert "expected one release" in text
 
 
 @pytest.mark.parametrize("words", [("-s", "matrix", "--", "--release", "2.14"), ("-s", "release(torch='2.14.9')")])

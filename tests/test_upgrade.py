@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from toybox import HERE, SOURCE, environ
 
 from replaydrift.cli import cli
+from replaydrift.costs.cost_store import CostStore
 from replaydrift.errors import ReplaydriftError
 from replaydrift.store import Store
 
@@ -45,6 +46,7 @@ def arguments(tmp_path: Path, old: tuple[str, str], new: tuple[str, str], *more:
     """The command line of an upgrade over the toys."""
     sides = [f"--python={release}={path}" for release, path in (old, new)]
     store = ["--results", str(tmp_path / "results"), "--cases-dir", str(DRIFT), "--explanations", str(tmp_path / "none.toml")]
+    store += ["--no-costs"]
     return ["upgrade", *sides, *store, *more]
 
 
@@ -129,6 +131,56 @@ def test_two_gpus_are_no_upgrade(tmp_path: Path, pythons: dict[str, str]) -> Non
     with pytest.raises(ReplaydriftError, match="do not run on one machine"):
         upgrade(tmp_path, pythons, "--cases", "drift/bug")
     assert not (tmp_path / "results" / "verdicts").exists()
+
+
+def measuring(pythons: dict[str, str]) -> dict[str, str]:
+    """The interpreters, with the stand-in of the cost tests where they are asked to measure."""
+    fake = HERE / "costs" / "fake_measuring.py"
+    for name, path in pythons.items():
+        measures = f'case "$2" in *replaydrift.measuring*) FAKE_TORCH_RELEASE={name}+cu130 exec {sys.executable} {fake};; esac'
+        Path(path).write_text(Path(path).read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{measures}\n"))
+    return pythons
+
+
+def test_costs_are_measured_before_the_check(tmp_path: Path, pythons: dict[str, str], trace: Path) -> None:
+    """An upgrade leaves a block of its own, its releases in turns; --no-costs leaves none."""
+    costs = CostStore(tmp_path / "results")
+    assert upgrade(tmp_path, measuring(pythons), "--cases", "drift/bug")[0] == 0
+    assert costs.machines() == ()
+    words = [word for word in arguments(tmp_path, *((name, pythons[name]) for name in ("2.13.0", "2.14.1"))) if word != "--no-costs"]
+    CliRunner().invoke(cli, [*words, "--cases", "drift/bug", "--visits", "2"])
+    (name,) = costs.blocks("fake-h200")
+    old, new = costs.read_block("fake-h200", name)
+    assert (old.block.purpose, "".join("AB"[release == "2.14.1+cu130"] for release in old.block.order)) == ("upgrade", "ABBA")
+    assert [len(old.kept), len(new.kept)] == [2, 2]
+    assert attempts(tmp_path, "2.13.0") == {"drift/bug": 3}
+
+
+def test_an_upgrade_stopped_while_it_measures_goes_on_there(tmp_path: Path, pythons: dict[str, str], trace: Path) -> None:
+    """No attempt and no visit that had ended is made again."""
+    words = [word for word in arguments(tmp_path, *((name, measuring(pythons)[name]) for name in ("2.13.0", "2.14.1"))) if word != "--no-costs"]
+    words += ["--cases", "drift/bug", "--visits", "2", "--attempts", "1"]
+    given = environ(TRACE=str(trace), FAKE_MEASURING="5:hang", PYTHONPATH=f"{SOURCE}:{environ()['PYTHONPATH']}")
+    with subprocess.Popen([sys.executable, "-m", "replaydrift", *words], env=given, stderr=subprocess.PIPE, text=True) as process:
+        give_up = time.monotonic() + 60
+        while (not trace.exists() or len(trace.read_text().splitlines()) < 5) and time.monotonic() < give_up:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert "stopped by SIGINT after 2 of 4 visits" in err
+    ran = trace.read_text().splitlines()
+    CliRunner().invoke(cli, [*words, "--resume"])
+    assert len(trace.read_text().splitlines()) == len(ran) + 2
+    assert attempts(tmp_path, "2.13.0") == {"drift/bug": 1}
+
+
+def test_costs_that_cannot_be_measured_leave_the_verdicts(tmp_path: Path, pythons: dict[str, str], trace: Path, monkeypatch) -> None:
+    """It is said, and the check is printed."""
+    monkeypatch.setenv("FAKE_MEASURING", "all:die")
+    words = [word for word in arguments(tmp_path, *((name, measuring(pythons)[name]) for name in ("2.13.0", "2.14.1"))) if word != "--no-costs"]
+    result = CliRunner().invoke(cli, [*words, "--cases", "drift/bug"])
+    assert "costs: no visit counts of 2 release(s): torch 2.13.0+cu130: the process ended with exit code 1" in result.stderr
+    assert attempts(tmp_path, "2.13.0") == {"drift/bug": 3}
 
 
 def bisect(tmp_path: Path, pythons: dict[str, str], case: str, *more: str) -> tuple[int, dict[str, object]]:

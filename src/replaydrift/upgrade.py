@@ -50,9 +50,11 @@ class Upgraded:
 
 def upgrade(
     old: Side, new: Side, wishes: Wishes, catalogue: Catalogue, cases: Iterable[Case], store: Store, watcher: Watcher,
-    say: Callable[[str], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None, then: Callable[[], None] = lambda: None,
 ) -> Upgraded:  # fmt: skip
     """Run the cases on both sides, `wishes.attempts` times and what differs more often, and put the records into the store.
+
+    Before they are put there `then` is done; where it is stopped the upgrade is, and goes on there.
 
     The store's earlier records of these cases are replaced, at the very end. What ended before a stop is kept in a folder of
     the store until then: `wishes.resume` goes on from it, `wishes.fresh` discards it. RunError where neither is said, where the
@@ -77,6 +79,7 @@ def upgrade(
             say(f"{len(mixed)} case(s) are mixed, {more} more attempts on both sides: {', '.join(mixed)}")
         for _ in range(more):
             visits.round(mixed)
+        then()
     except KeyboardInterrupt:
         raise RunError("stopped between two visits; what ended is kept: go on with the same command and --resume") from None
     before, after = visits.keep()

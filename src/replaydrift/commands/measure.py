@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from types import TracebackType
@@ -49,7 +50,7 @@ class Plant(click.ParamType):  # type: ignore[type-arg]
     "--python", "pythons", multiple=True, type=options.Either(), show_default="this one",
     help="A Python whose torch is measured; with RELEASE= anything else that it imports stops the run.  [repeatable]",
 )  # fmt: skip
-@click.option("--visits", type=click.IntRange(min=1), show_default="6; aa: 12; model: 1", help="How many processes of each release.")
+@options.visits
 @click.option("--subjects", multiple=True, metavar="PATTERN", help="Only these: chain/*, bucketing/decoder/*, rng/*.  [repeatable]")
 @options.patterns
 @options.cases_dir
@@ -121,21 +122,22 @@ def command(
 
 
 class VisitProgress:
-    """A line a visit on stderr; on a terminal also what is being measured now."""
+    """A line a visit on stderr. `moment` is told what is measured now; without it that is shown on a terminal, and nowhere else."""
 
-    def __init__(self) -> None:
+    def __init__(self, moment: Callable[[str], None] | None = None) -> None:
         console = Console(stderr=True)
-        self._status = Status("", console=console) if console.is_terminal and not console.is_dumb_terminal else None
-        self._total = self._done = self._subjects = 0
+        live = moment is None and console.is_terminal and not console.is_dumb_terminal
+        self._status = Status("", console=console) if live else None
+        self._moment = self._status.update if self._status is not None else moment
+        self._total = self._done = self._subjects = self._made = 0
         self._begun = time.monotonic()
-        self._made = 0
 
     def doing(self, what: str) -> None:
         """Say what has begun."""
-        if self._status is None:
+        if self._moment is None:
             click.echo(what, err=True)
         else:
-            self._status.update(what)
+            self._moment(what)
 
     def begun(self, block: Block, done: int) -> None:
         """Say what will be visited how often."""
@@ -146,8 +148,8 @@ class VisitProgress:
     def measured(self, subject: str) -> None:
         """Show how far the visit is."""
         self._subjects += 1
-        if self._status is not None:
-            self._status.update(f"visit {self._done + 1} of {self._total}: {self._subjects} subjects, {subject}")
+        if self._moment is not None:
+            self._moment(f"visit {self._done + 1} of {self._total}: {self._subjects} subjects, {subject}")
 
     def visited(self, release: str, visit: Visit) -> None:
         """Say what the visit came to, and how long the rest takes."""

@@ -35,6 +35,9 @@ note = click.option("--note", default="", metavar="TEXT", help="Words of yours, 
 limit = click.option(
     "--limit", "limit_s", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit of an attempt.",
 )  # fmt: skip
+visits = click.option(
+    "--visits", type=click.IntRange(min=1), show_default="6; aa: 12; model: 1", help="How many processes of each release measure costs.",
+)  # fmt: skip
 resume = click.option("--resume", is_flag=True, help="Go on with what was stopped or killed.")
 fresh = click.option("--fresh", is_flag=True, help="Discard what was stopped, and begin again.")
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
+from replaydrift.catalogue import Catalogue
 from replaydrift.commands import check, options
-from replaydrift.progress import progress
+from replaydrift.commands.measure import VisitProgress
+from replaydrift.costs.cost_store import CostStore
+from replaydrift.costs.visits import CostWishes, UnmeasuredError, measure
+from replaydrift.library import Case
+from replaydrift.progress import LiveProgress, progress
 from replaydrift.store import Store
 from replaydrift.sweep import Wishes
 from replaydrift.upgrade import Side, upgrade
@@ -27,6 +33,8 @@ from replaydrift.upgrade import Side, upgrade
 @options.new_machine
 @options.note
 @options.limit
+@options.visits
+@click.option("--no-costs", "without_costs", is_flag=True, help="Measure no costs.")
 @options.resume
 @options.fresh
 @click.pass_context
@@ -42,6 +50,8 @@ def command(
     machine: str | None,
     note: str,
     limit_s: float | None,
+    visits: int | None,
+    without_costs: bool,
     resume: bool,
     fresh: bool,
     explanations: Path,
@@ -50,8 +60,8 @@ def command(
     """Run the cases on two torch releases in turns, run again whatever differs, and print the check.
 
     Each round is one attempt a case on both releases, old and new beginning in turn. A case that differs gets three more
-    attempts on both sides, one whose attempts disagree seven in all, and every attempt counts. The exit code is that of
-    `replaydrift check`. Costs are not measured.
+    attempts on both sides, one whose attempts disagree seven in all, and every attempt counts. Then costs are measured in turns
+    too, as `replaydrift measure` does. The exit code is that of `replaydrift check`.
     """
     if len(pythons) != 2:
         raise click.UsageError(f"found --python {len(pythons)} time(s), expected it twice: --python OLD=PATH --python NEW=PATH")
@@ -70,15 +80,31 @@ def command(
         resume=resume,
         fresh=fresh,
     )
+    cases = catalogue.library.select(patterns)
+    costs = CostWishes(pythons, "upgrade", visits, engine, machine, note=note, resume=not fresh, fresh=fresh)
+
     with progress() as watcher:
+        moment = watcher.doing if isinstance(watcher, LiveProgress) else lambda _: None
+
+        def then() -> None:
+            if not without_costs:
+                _measure(costs, catalogue, cases, CostStore(results), VisitProgress(moment))
+
         done = upgrade(
-            old, new, wishes, catalogue, catalogue.library.select(patterns), Store(results), watcher,
-            lambda line: click.echo(line, err=True),
+            old, new, wishes, catalogue, cases, Store(results), watcher, lambda line: click.echo(line, err=True), then,
         )  # fmt: skip
     ctx.invoke(
         check.command, old=done.old, new=done.new, results=results, machine=done.machine, patterns=patterns, cases_dir=cases_dir,
         explanations=explanations, form=form,
     )  # fmt: skip
+
+
+def _measure(wishes: CostWishes, catalogue: Catalogue, cases: Iterable[Case], store: CostStore, watcher: VisitProgress) -> None:
+    """Measure the block of an upgrade. Where a release cannot be measured, the verdicts are no worse for it: that is said, and no error."""
+    try:
+        measure(wishes, catalogue, cases, store, watcher)
+    except UnmeasuredError as error:
+        click.echo(f"costs: {error}", err=True)
 
 
 # How a check is printed is said once, there.

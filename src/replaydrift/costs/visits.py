@@ -55,6 +55,10 @@ class CostWishes:
     fresh: bool = False
 
 
+class UnmeasuredError(RunError):
+    """All visits were made, but none of some release counts; what else was measured is stored."""
+
+
 class Watcher(Protocol):
     """Who is told what happens."""
 
@@ -223,11 +227,11 @@ def _check_room(root: Path) -> None:
 
 
 def _check_measured(found: Iterable[Costs], folder: Path) -> None:
-    """RunError where a release has no visit that counts: its costs are missing, those of the others are stored."""
+    """UnmeasuredError where a release has no visit that counts: its costs are missing, those of the others are stored."""
     empty = [costs for costs in found if not costs.kept]
     if empty:
         listed = "; ".join(f"torch {costs.environment.release}: {costs.visits[-1].discarded}" for costs in empty)
-        raise RunError(f"no visit counts of {len(empty)} release(s): {listed}. What else was measured is in {str(folder)!r}")
+        raise UnmeasuredError(f"no visit counts of {len(empty)} release(s): {listed}. What else was measured is in {str(folder)!r}")
 
 
 @dataclass
