@@ -54,3 +54,62 @@ def test_the_blocks_go_with_the_last_graph() -> None:
     kept = [_captured(draws=True) for _ in range(2)]
     kept.clear()
     assert _blocks_of_eight_bytes() == []
+
+
+def test_a_state_in_a_capture_counts_from_its_beginning() -> None:
+    """The state that is read in a capture has the seed, and the position within the graph; set again, it is gone back to."""
+    torch.cuda.manual_seed(5)
+    torch.rand(4, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        before = torch.cuda.get_rng_state()
+        x = torch.rand(4, device="cuda")
+        after = torch.cuda.get_rng_state()
+        torch.cuda.set_rng_state(before)
+        y = torch.rand(4, device="cuda")
+    graph.replay()
+
+    assert (bytes(before.tolist())[8:], bytes(after.tolist())[8:]) == (bytes(8), bytes([4, *bytes(7)]))
+    assert torch.equal(x, y)
+    assert torch.cuda.default_generators[0].get_offset() == 8
+
+
+def test_a_capture_takes_only_the_seed_that_is_set() -> None:
+    """In a capture the seed that a generator has is taken and changes nothing; another is refused, and the capture goes on."""
+    torch.cuda.manual_seed(5)
+    torch.rand(4, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        torch.cuda.manual_seed(5)
+        x = torch.rand(4, device="cuda")
+        with pytest.raises(RuntimeError, match="only if new seed is the same"):
+            torch.cuda.manual_seed(6)
+    graph.replay()
+
+    assert torch.cuda.default_generators[0].get_offset() == 8
+    assert x.unique().numel() == 4
+
+
+def test_what_a_capture_cannot_hold_is_refused() -> None:
+    """In a capture no generator is made or copied, and none says how far it has come."""
+    generator = torch.cuda.default_generators[0]
+    graph, x = torch.cuda.CUDAGraph(), torch.ones(1, device="cuda")
+    with torch.cuda.graph(graph):
+        for ask in (lambda: torch.Generator(device="cuda"), generator.clone_state, generator.get_offset, lambda: generator.set_offset(8)):
+            with pytest.raises(RuntimeError, match="during CUDA graph capture"):
+                ask()
+        x.add_(1)
+    graph.replay()
+
+    assert x.item() == 2
+
+
+def test_generators_share_a_state() -> None:
+    """What `graphsafe_get_state` gives draws from the same numbers, also once the generator has another state."""
+    generator = torch.Generator(device="cuda").manual_seed(1)
+    shared = generator.graphsafe_get_state()
+    generator.graphsafe_set_state(torch.Generator(device="cuda").manual_seed(2))
+    torch.rand(4, device="cuda", generator=shared)
+
+    assert (shared.initial_seed(), shared.get_offset()) == (1, 4)
+    assert (generator.initial_seed(), generator.get_offset()) == (2, 0)

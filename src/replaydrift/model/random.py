@@ -49,6 +49,15 @@ class State:
         return taken
 
 
+def _forbid_in_capture(attempt: str) -> None:
+    """What torch says to a call that a capture cannot hold; nothing else about the capture is lost."""
+    if DEVICE.capture is not None:
+        raise RuntimeError(
+            f"{attempt} during CUDA graph capture. If you need this call to be captured, please file an issue. "
+            "Current cudaStreamCaptureStatus: cudaStreamCaptureStatusActive"
+        )
+
+
 _PlainGenerator: Any = torch.Generator
 _STATES: dict[int, State] = {}  # by address of the C++ generator, which reaches operators as another Python object
 _KEEP: list[Any] = []
@@ -59,11 +68,17 @@ class CudaGenerator(_PlainGenerator):
 
     def __new__(cls, device: Any = "cpu") -> Any:
         """A generator of that device."""
-        kind = torch.device(device).type
-        made = super().__new__(cls, "cpu")
-        if kind == "cuda":
-            _STATES[made._cdata] = State()
-            _KEEP.append(made)  # An address must not come back as another generator's.
+        if torch.device(device).type == "cuda":
+            _forbid_in_capture("Cannot construct a new CUDAGeneratorImpl")
+            return cls._of(State())
+        return super().__new__(cls, "cpu")
+
+    @classmethod
+    def _of(cls, state: State) -> Any:
+        """A generator on the device that draws from this state, which others may share."""
+        made = _PlainGenerator.__new__(cls, "cpu")
+        _STATES[made._cdata] = state
+        _KEEP.append(made)  # An address must not come back as another generator's.
         return made
 
     @property
@@ -76,10 +91,13 @@ class CudaGenerator(_PlainGenerator):
         return torch.device("cuda", 0) if self._state else torch.device("cpu")
 
     def manual_seed(self, seed: int) -> Any:
-        """Set the seed; the offset starts at 0 again."""
+        """Set the seed; the offset starts at 0 again. In a capture only the seed it has is taken, and nothing happens."""
         state = self._state
         if state is None:
             return super().manual_seed(seed)
+        if DEVICE.capture is not None:
+            _check_seed(state, int(seed) % (1 << 64))
+            return self
         state.seed, state.offset = int(seed) % (1 << 64), 0
         return self
 
@@ -89,6 +107,8 @@ class CudaGenerator(_PlainGenerator):
 
     def seed(self) -> int:
         """A seed from the system, which is set."""
+        if self._state:
+            _forbid_in_capture("Cannot call CUDAGeneratorImpl::seed")
         fresh = super().seed()
         if self._state:
             self.manual_seed(fresh)
@@ -96,41 +116,54 @@ class CudaGenerator(_PlainGenerator):
 
     def get_offset(self) -> int:
         """The offset."""
-        return self._state.offset if self._state else super().get_offset()  # type: ignore[misc]
+        if self._state is None:
+            return super().get_offset()  # type: ignore[misc]
+        _forbid_in_capture("Cannot call CUDAGeneratorImpl::get_offset")
+        return self._state.offset
 
     def set_offset(self, offset: int) -> Any:
         """Set the offset."""
         if self._state is None:
             return super().set_offset(offset)  # type: ignore[misc]
+        _forbid_in_capture("Cannot call CUDAGeneratorImpl::set_offset")
         self._state.offset = int(offset)
         return self
 
     def get_state(self) -> torch.Tensor:
-        """Seed and offset as bytes on the CPU."""
-        if self._state is None:
+        """Seed and offset as bytes on the CPU; in a capture the offset counts from the graph's beginning."""
+        state, capture = self._state, DEVICE.capture
+        if state is None:
             return super().get_state()
-        data = self._state.seed.to_bytes(8, "little") + self._state.offset.to_bytes(8, "little")
-        return torch.tensor(list(data), dtype=torch.uint8)
+        offset = state.offset if capture is None else _join(state, capture)
+        return torch.tensor(list(state.seed.to_bytes(8, "little") + offset.to_bytes(8, "little")), dtype=torch.uint8)
 
     def set_state(self, new_state: torch.Tensor) -> Any:
-        """Set seed and offset from such bytes."""
-        if self._state is None:
+        """Set seed and offset from such bytes; in a capture the seed must be the one it has, and the offset is the graph's."""
+        state, capture = self._state, DEVICE.capture
+        if state is None:
             return super().set_state(new_state)
         data = bytes(new_state.tolist())
-        self._state.seed, self._state.offset = int.from_bytes(data[:8], "little"), int.from_bytes(data[8:16], "little")
+        seed, offset = int.from_bytes(data[:8], "little"), int.from_bytes(data[8:16], "little")
+        if capture is None:
+            state.seed, state.offset = seed, offset
+        else:
+            _check_seed(state, seed)
+            _join(state, capture)
+            capture.generators[state] = offset
         return self
 
     def clone_state(self) -> Any:
         """A generator of its own in the same state."""
         if self._state is None:
             return super().clone_state()
-        made = CudaGenerator("cuda")
-        made.set_state(self.get_state())
-        return made
+        _forbid_in_capture("Cannot call CUDAGeneratorImpl::clone_impl")
+        state = State(self._state.seed)
+        state.offset = self._state.offset
+        return CudaGenerator._of(state)
 
     def graphsafe_get_state(self) -> Any:
-        """The generator itself stands for its state."""
-        return self if self._state else super().graphsafe_get_state()
+        """Another generator that shares the state which this one draws from now."""
+        return CudaGenerator._of(self._state) if self._state else super().graphsafe_get_state()
 
     def graphsafe_set_state(self, state: Any) -> Any:
         """Share the other generator's state."""
@@ -167,11 +200,8 @@ def run(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator, execute:
     if capture is None:
         base, relative = [state.take(amount)], 0
     else:
-        _check_registered(state, capture)
-        base = capture.random_bases.setdefault(state, [state.offset])
-        if state not in capture.generators and rules.use("generator-state-blocks") == "first-use":
-            capture.state_blocks += state_blocks(DEFAULT_STREAM)
-        relative = capture.generators.get(state, 0)
+        relative = _join(state, capture)
+        base = capture.random_bases[state]
         capture.generators[state] = relative + amount
     rest = {**kwargs, "generator": None} if "generator" in kwargs else kwargs
 
@@ -194,6 +224,22 @@ def undisturbed(call: Callable[..., Any], *args: Any) -> Any:
         return call(*args)
     finally:
         torch.default_generator.set_state(saved)
+
+
+def _join(state: State, capture: Any) -> int:
+    """How far into the graph's own numbers a state stands in this capture, of which it is part from here on."""
+    if state not in capture.generators:
+        _check_registered(state, capture)
+        capture.random_bases[state] = [state.offset]
+        if rules.use("generator-state-blocks") == "first-use":
+            capture.state_blocks += state_blocks(DEFAULT_STREAM)
+        capture.generators[state] = 0
+    return int(capture.generators[state])
+
+
+def _check_seed(state: State, seed: int) -> None:
+    if seed != state.seed:
+        raise RuntimeError(rules.text("seed-in-capture"))
 
 
 def _check_registered(state: State, capture: Any) -> None:

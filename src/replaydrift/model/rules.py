@@ -18,6 +18,7 @@ NOT_REGISTERED: Final = (
     "RNG op during graph capture but generator is not registered with the capturing graph. "
     "Call graph.register_generator_state() before capture_begin()."
 )
+OTHER_SEED: Final = "CUDAGeneratorImpl::set_current_seed can be called during stream capture only if new seed is the same as the original seed."
 REGISTER_DEPRECATED: Final = (
     "CUDAGraph.register_generator_state() is deprecated, and will be removed in a future PyTorch release. "
     "It is now a no-op and can be safely removed from your code."
@@ -58,6 +59,7 @@ RULES: Final = (
     Rule("generator-state-blocks", "2.0", "2.11", "capture-stream", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 on 2.11.0; CUDAGeneratorImpl.cpp: register_graph", mechanism=True),
     Rule("generator-state-blocks", "2.12", "2.13", "default-stream", f"{H200}: dynamic-input/bug gives 0,1,1,3,3,5; {PER_CAPTURE}: init_capture_state", mechanism=True),
     Rule("generator-state-blocks", "2.14", "9.9", "first-use", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 again; {LAZY}: get_capture_state", mechanism=True),
+    Rule("seed-in-capture", "2.0", "9.9", OTHER_SEED, "the text stands in libtorch_cuda.so of 2.11.0 to 2.15.0; pytorch/pytorch pull request 162505"),
     Rule("cublas-handle-in-capture", "2.0", "9.9", "CUBLAS_STATUS_NOT_INITIALIZED", "the seed, torch 2.14: autocast-cache/fix-inside without a warm-up"),
     Rule("sync-in-capture", "2.0", "9.9", "", f"{H200}: hidden-scalar/grad-scaler-bug; CUDA's documentation of stream capture"),
     Rule("empty-capture-warns", "2.0", "9.9", "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream.",

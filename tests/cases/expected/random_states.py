@@ -1,0 +1,12 @@
+"""The group `random-states`: in a capture a state's position counts from the beginning of the graph."""
+
+EXPECTED = {
+    "random-states/rewind-inside": ("correct", None),
+    "random-states/state-read-inside-bug": ("wrong", [False, False]),
+    "random-states/state-read-before-replay-fix": ("correct", [True, True]),
+    "random-states/fork-inside": ("correct", None),
+    "random-states/generator-inside-bug": ("raised: Cannot construct a new CUDAGeneratorImpl during CUDA graph capture", []),
+    "random-states/offset-inside-bug": ("raised: Cannot call CUDAGeneratorImpl::get_offset during CUDA graph capture", []),
+    "random-states/two-states": ("correct", None),
+    "random-states/checkpoint-inside": ("correct", [0, 0]),
+}
