@@ -10,6 +10,8 @@ from making import environment, record
 
 from replaydrift.catalogue import Catalogue, read_catalogue
 from replaydrift.cli import cli
+from replaydrift.costs.cost_store import CostStore
+from replaydrift.costs.records import Block, Costs, Subject, Visit
 from replaydrift.errors import StoreError
 from replaydrift.library import read_library
 from replaydrift.publishing import BEGIN, END, Known, publish_report, stale_files
@@ -51,6 +53,19 @@ def test_published_is_not_stale(filled: Store, catalogue: Catalogue, tmp_path: P
     assert text.startswith(f"before\n{BEGIN}\n")
     assert text.endswith(f"{END}\nafter\n")
     assert "| g | ●1 | ●1 |" in text
+
+
+def test_stored_costs_are_published(filled: Store, catalogue: Catalogue, tmp_path: Path) -> None:
+    """Costs that the store has are on a page of their own and on that of their case; the report of an older store is then stale."""
+    reports = tmp_path / "reports"
+    publish_report(filled, catalogue, Known(), reports)
+    subject = Subject("v1", {"nodes": (3,)})
+    costs = Costs(Block("one", "measure", ("2.13.0+cu130",)), environment(), (Visit(1, "2026-12-01T09:00:00+00:00", 1.0, {"g/bug": subject}),))
+    CostStore(filled.root).write(costs)
+    assert reports / "costs.html" in stale_files(filled, catalogue, Known(), reports)
+    publish_report(filled, catalogue, Known(), reports)
+    assert stale_files(filled, catalogue, Known(), reports) == ()
+    assert "nodes of g/bug over 1 release, 3" in (reports / "cases" / "g--bug.html").read_text()
 
 
 def test_stale(filled: Store, catalogue: Catalogue, tmp_path: Path, readme: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from replaydrift.agreement import agreement_of
 from replaydrift.catalogue import Catalogue
+from replaydrift.costs.cost_store import CostStore
+from replaydrift.costs.records import Costs
 from replaydrift.errors import StoreError
 from replaydrift.explanations import Explanation, Reason, read_explanations, read_reasons
 from replaydrift.report.html import write as write_pages
@@ -41,12 +44,17 @@ def publish_report(
     store: Store, catalogue: Catalogue, known: Known, reports: Path, readme: Path | None = None,
 ) -> tuple[Path, ...]:  # fmt: skip
     """The files written: the report under `reports`, and `readme` where one is given. Same store, same bytes."""
-    return _write(overview(store, catalogue, known.changes, known.reasons), reports, readme)
+    return _write(overview(store, catalogue, known.changes, known.reasons), _costs(store), reports, readme)
 
 
-def _write(report: Overview, reports: Path, readme: Path | None = None) -> tuple[Path, ...]:
+def _costs(store: Store) -> tuple[Costs, ...]:
+    return tuple(CostStore(store.root).everything())
+
+
+def _write(report: Overview, costs: Sequence[Costs], reports: Path, readme: Path | None = None) -> tuple[Path, ...]:
     written = [write_whole(reports / "index.md", write_index(report))]
-    written += write_pages(report, reports, agreement=agreement_of(sweep for machine in report.machines for sweep in machine.sweeps.values()) or None)
+    agreement = agreement_of(sweep for machine in report.machines for sweep in machine.sweeps.values())
+    written += write_pages(report, reports, costs, agreement or None)
     for page in set(reports.glob("cases/*.html")) | set(reports.glob("releases/*.html")):
         if page not in written:
             page.unlink()  # Of a case or a release that the store no longer has.
@@ -62,7 +70,7 @@ def stale_files(
     report = overview(store, catalogue, known.changes, known.reasons)
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch)
-        written = _write(report, fresh)
+        written = _write(report, _costs(store), fresh)
         stale = [reports / path.relative_to(fresh) for path in written if not _same(path, reports / path.relative_to(fresh))]
         expected = {path.relative_to(fresh) for path in written}
     there = {path.relative_to(reports) for path in reports.rglob("*") if path.is_file()} if reports.is_dir() else set()

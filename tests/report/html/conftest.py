@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from making import environment
+from measured import synthetic_costs
 
 from replaydrift.agreement import agreement_of
 from replaydrift.catalogue import read_catalogue
@@ -160,12 +161,7 @@ def make(root: Path, machines: tuple[str, ...] = ("h200", "model")) -> Made:
         "rng/custom-unregistered", "*", RELEASES[2], RELEASES[3], "fixed", "raised:RuntimeError: other wording", "correct", WHY, "https://example.org/why",
     )  # fmt: skip
     facts = overview(store, catalogue, [entry])
-    costs = [
-        html.Cost("h200", block, release, "shared-pool/bug", metric, (base * (1 + number / 10), base * (1.1 + number / 10)))
-        for number, release in enumerate(RELEASES)
-        for block in ("one", "two")
-        for metric, base in (("capture_ms", 2.0), ("replay_us", 10.0), ("eager_us", 30.0), ("pool_bytes", 2.0**21))
-    ]
+    costs = synthetic_costs(machines)
     html.write(facts, root / "reports", costs, agreement_of(store.sweeps()) or None)
     return Made(root / "reports", facts, store)
 

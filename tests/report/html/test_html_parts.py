@@ -1,4 +1,4 @@
-"""Parts of pages: text, drawings, plots, eras, claims, feed, colours."""
+"""Parts of pages: text, drawings, eras, claims, feed, colours."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replaydrift.explanations import Reason
-from replaydrift.report.html import Cost
 from replaydrift.report.html.audit import POINTS
-from replaydrift.report.html.costs import break_evens, series
 from replaydrift.report.html.differs import causes, contradictions
 from replaydrift.report.html.drawings import drawings, leftover
 from replaydrift.report.html.eras import eras_of
 from replaydrift.report.html.feed import atom
 from replaydrift.report.html.lanes import lanes
-from replaydrift.report.html.plots import plot, shown
 from replaydrift.report.html.text import chapter, inline, safe_link, visible
 from replaydrift.report.overview import MachineOverview
 from replaydrift.strip import MISSING, Cell
@@ -141,54 +138,6 @@ def test_hostile_evidence_is_text() -> None:
     (drawn,) = drawings([("address", {HOSTILE: "+0x0"})])
     assert "<script" not in drawn.svg
     assert "\u202e" not in drawn.svg
-
-
-def cost(block: str, release: str, *samples: float, metric: str = "capture_ms") -> Cost:
-    """One cost of shared-pool/bug on an H200."""
-    return Cost("h200", block, release, "shared-pool/bug", metric, samples)
-
-
-def test_blocks_are_not_joined() -> None:
-    """Costs compare within a block: each has a line of its own, with a point a release at its median."""
-    svg = ET.fromstring(plot([cost(block, release, 1, 2, 9) for block in "ab" for release in RELEASES[:3]]))
-    assert [len(str(line.get("points")).split()) for line in svg.iter("polyline")] == [3, 3]
-    titles = [node.text for node in svg.iter("title")]
-    assert titles[0] == "2.11.0+cu130: 2 (1 to 9, 3 processes), block a"
-    assert len(titles) == 6
-
-
-@pytest.mark.parametrize(
-    ("value", "metric", "text"), [(3 * 2**20, "pool_bytes", "3 MiB"), (12.34567, "replay_us", "12.35"), (0, "pool_bytes", "0")]
-)
-def test_numbers_are_short(value: float, metric: str, text: str) -> None:
-    """Four digits, and bytes in the unit one reads."""
-    assert shown(value, metric) == text
-
-
-def test_ticks_are_round() -> None:
-    """The axis starts at zero and has round numbers, also where all samples are equal."""
-    for samples in ((1.3, 1.8), (7.0, 7.0), (0.0, 0.0)):
-        svg = ET.fromstring(plot([cost("a", RELEASES[0], *samples)]))
-        ticks = [float(str(node.text)) for node in svg.iter("text") if node.get("text-anchor") == "end"]
-        assert ticks[0] == 0
-        assert 3 <= len(ticks) <= 7
-        assert ticks[-1] >= max(samples)
-
-
-def test_break_even() -> None:
-    """2 ms of capture are paid for by a hundred replays that save 20 µs each; a replay that saves nothing never pays."""
-    parts = {"capture_ms": 2.0, "replay_us": 10.0, "eager_us": 30.0}
-    (row,) = break_evens([cost("a", RELEASES[0], value, metric=name) for name, value in parts.items()])
-    assert row.replays == 100
-    (row,) = break_evens([cost("a", RELEASES[0], value, metric=name) for name, value in (parts | {"eager_us": 10.0}).items()])
-    assert row.replays is None
-    assert (
-        break_evens(
-            [cost("a", RELEASES[0], 1.0), cost("b", RELEASES[0], 1.0, metric="replay_us"), cost("b", RELEASES[0], 1.0, metric="eager_us")]
-        )
-        == []
-    )
-    assert [one.unit for one in series([cost("a", RELEASES[0], 1.0)])] == ["ms"]
 
 
 def test_neighbours_that_did_the_same_are_one_era() -> None:

@@ -99,8 +99,11 @@ def pages(report: Overview, costs: Sequence[Cost]) -> Iterator[CasePage]:
     """A page for every case of the library, then for those that only the store knows."""
     known = {case.name: case for case in report.catalogue.cases}
     stored = sorted({name for machine in report.machines for name in machine.matrix} - known.keys())
+    measured: dict[str, list[Cost]] = {}
+    for cost in costs:
+        measured.setdefault(cost.subject, []).append(cost)
     for name in [*known, *stored]:
-        yield _page(report, name, known.get(name), [cost for cost in costs if cost.case == name])
+        yield _page(report, name, known.get(name), measured.get(name, ()))
 
 
 def _page(report: Overview, name: str, case: Case | None, costs: Sequence[Cost]) -> CasePage:

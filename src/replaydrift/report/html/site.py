@@ -10,13 +10,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from replaydrift.agreement import ASPECTS, CaseAgreement
+from replaydrift.costs.records import Costs
 from replaydrift.report.checks import HEADINGS, answer, sections
-from replaydrift.report.html import cases, feed, front, paths, text
-from replaydrift.report.html import costs as cost_pages
+from replaydrift.report.html import cases, costs_page, feed, front, paths, text
 from replaydrift.report.html.agreement import tallies
 from replaydrift.report.html.audit import POINTS
 from replaydrift.report.html.differs import contradictions
-from replaydrift.report.html.inputs import Cost
+from replaydrift.report.html.inputs import flat
 from replaydrift.report.html.releasepage import release_facts, side
 from replaydrift.report.overview import Overview
 from replaydrift.store import write_whole
@@ -27,7 +27,7 @@ _STATIC = ("report.css", "report.js")
 
 
 def write(
-    overview: Overview, out: Path, costs: Sequence[Cost] | None = None, agreement: Sequence[CaseAgreement] | None = None
+    overview: Overview, out: Path, costs: Sequence[Costs] | None = None, agreement: Sequence[CaseAgreement] | None = None
 ) -> list[Path]:
     """The files written under `out`, the same bytes for the same facts: `index.html`, `cases/`, `releases/`, pages beside them, a feed.
 
@@ -45,8 +45,8 @@ def write(
     if agreement is not None:
         files["agreement.html"] = render("agreement.html", tallies=tallies(agreement), aspects=ASPECTS)
     if costs:
-        files["costs.html"] = render("costs.html", groups=cost_pages.by_case(costs), break_evens=cost_pages.break_evens(costs))
-    for page in cases.pages(overview, costs or ()):
+        files["costs.html"] = render("costs.html", machines=costs_page.machines(costs))
+    for page in cases.pages(overview, list(flat(costs or ()))):
         files[paths.case_page(page.name)] = render("case.html", root="../", page=page)
     for release, facts in release_facts(overview).items():
         files[paths.release_page(release)] = render(
@@ -58,7 +58,7 @@ def write(
     return [write_whole(out / name, content) for name, content in sorted(files.items())]
 
 
-def _renderer(overview: Overview, costs: Sequence[Cost], agreement: Sequence[CaseAgreement] | None) -> Callable[..., str]:
+def _renderer(overview: Overview, costs: Sequence[Costs], agreement: Sequence[CaseAgreement] | None) -> Callable[..., str]:
     environment = Environment(
         loader=PackageLoader("replaydrift.report.html", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True, finalize=_visible,

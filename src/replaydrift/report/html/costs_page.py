@@ -1,0 +1,320 @@
+"""The page of costs, machine by machine: capture and replay against size, break-even, bucket policies, cases beside their siblings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import Final
+
+from markupsafe import Markup
+
+from replaydrift import releases
+from replaydrift.costs.metrics import METRICS, is_headline
+from replaydrift.costs.policies import MEASURED
+from replaydrift.costs.records import Costs
+from replaydrift.report.html.charts import Row, against_size, bars, paid_after
+from replaydrift.report.html.costs import Series, series
+from replaydrift.report.html.costs_changed import Step, steps
+from replaydrift.report.html.inputs import flat
+from replaydrift.report.html.numbers import interval, with_unit
+
+# The columns of the tables: a metric, and what a reader calls it.
+_STEP: Final = {
+    "eager_gpu_us": "eager step",
+    "replay_gpu_us": "replay",
+    "replay_host_us": "replay() call",
+    "bare_loop_gpu_us": "bare launch loop",
+    "first_replay_us": "first replay",
+    "capture_ms": "capture",
+    "record_ms": "of which recording",
+    "instantiate_ms": "of which instantiation",
+    "pool_bytes": "pool",
+    "nodes": "nodes",
+    "graphs": "graphs",
+}
+_TRACE: Final = {
+    "buckets": "buckets",
+    "graphs": "graphs",
+    "trace_gpu_ms": "trace",
+    "input_copy_ms": "of which input copies",
+    "output_clone_ms": "of which output clones",
+    "trace_capture_ms": "warm-up and capture",
+    "own_pools_reserved_bytes": "reserved, own pools",
+    "reserved_bytes": "reserved, one pool",
+    "wrong_results": "wrong results",
+}
+_EACH_TIME: Final = {"eager_gpu_us": "eager step", "replay_gpu_us": "replay", "replay_host_us": "replay() call"}
+_ONCE: Final = {"capture_ms": "capture", "instantiate_ms": "instantiate", "first_replay_us": "first replay"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of texts under a row of headings; the first cell of a row names its subject."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Whose numbers a section shows: the newest release of the newest block that has such subjects."""
+
+    costs: Costs
+
+    @property
+    def words(self) -> str:
+        """Release, block and number of processes."""
+        count = len(self.costs.kept)
+        processes = "one process" if count == 1 else f"{count} processes"
+        return f"torch {self.costs.environment.release}, block {self.costs.block.name}, {processes}"
+
+
+@dataclass(frozen=True)
+class Workloads:
+    """What steps of several sizes cost: charts of each time and of once, break-even, and all numbers."""
+
+    shown: Shown
+    each_time: Markup
+    once: Markup
+    paid: Markup
+    table: Table
+    lacks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What policies make of one trace through one model."""
+
+    model: str
+    name: str
+    chart: Markup
+    table: Table
+
+
+@dataclass(frozen=True)
+class CostsOfMachine:
+    """All that the page shows of one machine; None and nothing where it was not measured."""
+
+    machine: str
+    engine: str
+    gpu: str
+    blocks: tuple[tuple[str, str, str, int, int], ...]  # Name, purpose, releases, processes that count, and those that were discarded.
+    workloads: Workloads | None
+    bucketing: Shown | None
+    traces: tuple[Trace, ...]
+    cases: Shown | None
+    groups: tuple[tuple[str, Table], ...]
+    compared: str  # The block whose releases are compared.
+    changes: tuple[Step, ...]
+    headlines: tuple[tuple[str, str, tuple[Series, ...]], ...]  # Metric, what it includes, and its subjects.
+    failures: tuple[tuple[str, str, str], ...]  # Release, subject and what it raised.
+
+    @property
+    def modelled(self) -> bool:
+        """True where the CPU model counted and nothing was timed."""
+        return self.engine == "model"
+
+
+def machines(costs: Sequence[Costs]) -> list[CostsOfMachine]:
+    """The machines that have costs, those with a GPU first."""
+    by_machine: dict[str, list[Costs]] = {}
+    for one in costs:
+        by_machine.setdefault(one.environment.machine, []).append(one)
+    return sorted((_machine(own) for own in by_machine.values()), key=lambda machine: (machine.modelled, machine.machine))
+
+
+def _machine(own: Sequence[Costs]) -> CostsOfMachine:
+    place = own[0].environment
+    bucketing, cases = _newest(own, "bucketing"), _newest(own, "case")
+    compared = _newest_pair(own)
+    return CostsOfMachine(
+        machine=place.machine,
+        engine=place.engine,
+        gpu=place.gpu,
+        blocks=tuple(_blocks(own)),
+        workloads=_workloads(_newest(own, "workload")),
+        bucketing=bucketing,
+        traces=tuple(_traces(bucketing.costs)) if bucketing else (),
+        cases=cases,
+        groups=tuple(_groups(cases.costs)) if cases else (),
+        compared=compared[0].block.name if compared else "",
+        changes=tuple(steps(compared)),
+        headlines=tuple(_headlines(own)),
+        failures=tuple(dict.fromkeys(_failures(own))),
+    )
+
+
+def kind_of(subject: str) -> str:
+    """`bucketing` for a trace, `workload` for a name that ends in its size, else `case`."""
+    head, _, tail = subject.partition("/")
+    return "bucketing" if head == "bucketing" else "workload" if tail.isdecimal() else "case"
+
+
+def _newest(own: Sequence[Costs], kind: str) -> Shown | None:
+    """The newest release of the newest block that has such subjects; of a block that holds one release against itself only if there is no other."""
+    having = [one for one in own if any(kind_of(subject) == kind for subject in one.subjects)]
+    having = [one for one in having if one.block.purpose != "aa"] or having
+    block = max((one.block.name for one in having), default="")
+    ordered = sorted((one for one in having if one.block.name == block), key=lambda one: releases.order(one.environment.release))
+    return Shown(ordered[-1]) if ordered else None
+
+
+def _newest_pair(own: Sequence[Costs]) -> list[Costs]:
+    """All of the newest block that has more than one release; nothing where there is none."""
+    blocks: dict[str, list[Costs]] = {}
+    for one in own:
+        blocks.setdefault(one.block.name, []).append(one)
+    several = [name for name, those in blocks.items() if len(those) > 1]
+    return blocks[max(several)] if several else []
+
+
+def _headlines(own: Sequence[Costs]) -> Iterator[tuple[str, str, tuple[Series, ...]]]:
+    """The costs of the gate over releases, in the order of the table of metrics."""
+    drawn: dict[str, list[Series]] = {}
+    for one in series(cost for cost in flat(own) if is_headline(cost.subject, cost.metric)):
+        drawn.setdefault(one.metric, []).append(one)
+    for metric in METRICS:
+        if metric in drawn:
+            yield metric, METRICS[metric].meaning, tuple(sorted(drawn[metric], key=lambda one: _by_size(one.subject)))
+
+
+def _blocks(own: Sequence[Costs]) -> Iterator[tuple[str, str, str, int, int]]:
+    for name in sorted({one.block.name for one in own}, reverse=True):
+        those = sorted((one for one in own if one.block.name == name), key=lambda one: releases.order(one.environment.release))
+        kept = sum(len(one.kept) for one in those)
+        yield name, those[0].block.purpose, ", ".join(one.environment.release for one in those), kept, sum(len(one.visits) for one in those) - kept
+
+
+def _workloads(found: Shown | None) -> Workloads | None:
+    if found is None:
+        return None
+    costs = found.costs
+    subjects = sorted((subject for subject in costs.subjects if kind_of(subject) == "workload"), key=_by_size)
+    chains = [subject for subject in subjects if subject.startswith("chain/")]
+    lacks = {f"{metric}: {why}" for subject in subjects for one in costs.of(subject) for metric, why in one.lacks.items()}
+    return Workloads(
+        shown=found,
+        each_time=_over_sizes(costs, chains, _EACH_TIME, "What every step costs"),
+        once=_over_sizes(costs, chains, _ONCE, "What is paid once"),
+        paid=paid_after([_paid(costs, subject) for subject in subjects], "Replays after which a capture has paid for itself"),
+        table=_table(costs, subjects, _STEP, "workload", {"paid after": lambda subject: _paid_text(_paid(costs, subject))}),
+        lacks=tuple(sorted(lacks)),
+    )
+
+
+def _over_sizes(costs: Costs, chains: Iterable[str], metrics: Mapping[str, str], label: str) -> Markup:
+    lines: dict[str, dict[int, tuple[float, float, float]]] = {}
+    for metric, name in metrics.items():
+        factor = 1000 if metric.endswith("_ms") else 1
+        for chain in chains:
+            if values := costs.values(chain, metric):
+                low, middle, high = interval([factor * value for value in values])
+                lines.setdefault(name, {})[int(chain.partition("/")[2])] = (low, middle, high)
+    return against_size(lines, label, "kernels in the graph")
+
+
+def _paid(costs: Costs, subject: str) -> Row:
+    """Warm-up and capture over what one replay saves against eager code, process by process."""
+    samples = []
+    for one in costs.of(subject):
+        capture, replay, eager = one.value("capture_ms"), one.value("replay_gpu_us"), one.value("eager_gpu_us")
+        if capture is not None and replay is not None and eager is not None:
+            once = 1000 * (capture + (one.value("warmup_ms") or 0))
+            samples.append(once / (eager - replay) if eager > replay else math.inf)
+    if not samples:
+        return Row(subject, None, "not measured")
+    low, middle, high = interval(samples)
+    if math.isinf(high):
+        return Row(subject, None, "never: no faster than eager" if math.isinf(middle) else "not sure ever: not always faster than eager")
+    return Row(subject, (low, middle, high))
+
+
+def _paid_text(row: Row) -> str:
+    return f"{row.value[1]:,.0f} replays" if row.value else "" if row.note == "not measured" else row.note
+
+
+def _traces(costs: Costs) -> Iterator[Trace]:
+    """Models and traces by name; the policies in the order in which they are listed everywhere."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for subject in costs.subjects:
+        parts = subject.split("/")
+        if len(parts) == 4 and parts[0] == "bucketing":
+            found.setdefault((parts[1], parts[2]), []).append(parts[3])
+    for (model, name), policies in sorted(found.items()):
+        prefix = f"bucketing/{model}/{name}/"
+        subjects = [prefix + policy for policy in sorted(policies, key=lambda policy: (*_place(policy), policy))]
+        rows = [_trace_row(costs, subject) for subject in subjects]
+        more = {"waste": partial(_waste, costs), "with capture": partial(_with_capture, costs)}
+        table = _table(costs, subjects, _TRACE, "policy", more, shorten=prefix)
+        yield Trace(model, name, bars(rows, "trace_gpu_ms", f"The {name} trace through the {model}"), table)
+
+
+def _place(policy: str) -> tuple[int]:
+    return (MEASURED.index(policy) if policy in MEASURED else len(MEASURED),)
+
+
+def _trace_row(costs: Costs, subject: str) -> Row:
+    values = costs.values(subject, "trace_gpu_ms")
+    wrong = costs.values(subject, "wrong_results")
+    note = f"✗ {max(wrong):.0f} wrong" if any(wrong) else ""
+    return Row(subject.rpartition("/")[2], interval(values) if values else None, note)
+
+
+def _waste(costs: Costs, subject: str) -> str:
+    """Padded minus real over padded."""
+    real, padded = costs.values(subject, "real_elements"), costs.values(subject, "padded_elements")
+    return f"{1 - median(real) / median(padded):.1%}" if real and padded and median(padded) else ""
+
+
+def _with_capture(costs: Costs, subject: str) -> str:
+    """The trace and all captures, process by process."""
+    pairs = [(one.value("trace_gpu_ms"), one.value("trace_capture_ms")) for one in costs.of(subject)]
+    totals = [trace + (capture or 0) for trace, capture in pairs if trace is not None]
+    return with_unit(median(totals), "trace_gpu_ms") if totals else ""
+
+
+def _groups(costs: Costs) -> Iterator[tuple[str, Table]]:
+    """The cases of each group beside each other: what each fix costs."""
+    found: dict[str, list[str]] = {}
+    for subject in costs.subjects:
+        if kind_of(subject) == "case":
+            found.setdefault(subject.partition("/")[0], []).append(subject)
+    for group, subjects in sorted(found.items()):
+        table = _table(costs, subjects, _STEP, "case")
+        if len(table.columns) > 1:
+            yield group, table
+
+
+def _table(
+    costs: Costs,
+    subjects: Sequence[str],
+    metrics: Mapping[str, str],
+    first: str,
+    more: Mapping[str, Callable[[str], str]] | None = None,
+    *,
+    shorten: str = "",
+) -> Table:
+    """The medians of the metrics, those left out that no subject has; `more` are columns that a function of the subject gives."""
+    columns: list[tuple[str, list[str]]] = []
+    for metric, name in metrics.items():
+        texts = [with_unit(median(values), metric) if (values := costs.values(subject, metric)) else "" for subject in subjects]
+        columns.append((name, texts))
+    for name, text in (more or {}).items():
+        columns.append((name, [text(subject) for subject in subjects]))
+    there = [(name, texts) for name, texts in columns if any(texts)]
+    rows = zip(*([subject.removeprefix(shorten) for subject in subjects], *(texts for _, texts in there)), strict=True)
+    return Table((first, *(name for name, _ in there)), tuple(rows))
+
+
+def _failures(own: Iterable[Costs]) -> Iterator[tuple[str, str, str]]:
+    for costs in own:
+        for subject in costs.subjects:
+            yield from ((costs.environment.release, subject, one.failed) for one in costs.of(subject) if one.failed)
+
+
+def _by_size(subject: str) -> tuple[str, int, str]:
+    head, _, tail = subject.partition("/")
+    return head, int(tail) if tail.isdecimal() else 0, tail
