@@ -12,6 +12,9 @@ from typing import Any, Final
 
 from replaydrift import releases
 from replaydrift.changes import NEWS, UNDECIDED, Change, compare
+from replaydrift.costs import explained
+from replaydrift.costs.cost_store import CostStore
+from replaydrift.costs.findings import CostCheck, CostFinding
 from replaydrift.explanations import Explanation, explaining, state, still_true
 from replaydrift.store import Store, Sweep
 
@@ -44,7 +47,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Check:
-    """The answer to "may I upgrade from `old` to `new`?" for one machine."""
+    """The answer to "may I upgrade from `old` to `new`?" for one machine.
+
+    `costs` is None where they were not asked about or neither release has any; `costs_explained` has the entries that explain a
+    changed cost, by its name.
+    """
 
     machine: str
     engine: str
@@ -55,6 +62,8 @@ class Check:
     same: int
     stale: tuple[Explanation, ...] = ()
     environment: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    costs: CostCheck | None = None
+    costs_explained: Mapping[str, tuple[Explanation, ...]] = field(default_factory=dict)
 
     @property
     def unexplained(self) -> tuple[Finding, ...]:
@@ -67,11 +76,21 @@ class Check:
         return tuple(finding for finding in self.findings if finding.change.change in UNDECIDED)
 
     @property
+    def unexplained_costs(self) -> tuple[CostFinding, ...]:
+        """The changes of costs that must be explained and are not."""
+        return tuple(finding for finding in self.costs.news if not self.costs_explained.get(finding.name)) if self.costs else ()
+
+    @property
+    def costs_undecided(self) -> bool:
+        """True where costs were measured and the gate has no answer to something it asks."""
+        return self.costs is not None and self.costs.cannot_tell
+
+    @property
     def exit_code(self) -> int:
         """0 nothing unexplained, 1 an unexplained change or an explanation that matches nothing any more, 2 cannot tell."""
-        if self.unexplained or self.stale:
+        if self.unexplained or self.unexplained_costs or self.stale:
             return 1
-        return 2 if self.undecided else 0
+        return 2 if self.undecided or self.costs_undecided else 0
 
 
 def check(
@@ -84,11 +103,12 @@ def check(
     *,
     only: bool = False,
     read: Callable[[str], Sweep] | None = None,
+    costs: CostStore | None = None,
 ) -> Check:
     """The check of two stored releases (full names) of a machine.
 
     `cases` are names that must be there on both sides; with `only`, no other case is looked at. `read` gives a release's
-    results to a caller that holds them already; without it each is read once.
+    results to a caller that holds them already; without it each is read once. Without `costs` nothing is said about them.
     """
     read = read or cache(lambda release: store.read(machine, release))
     before, after = read(old), read(new)
@@ -99,6 +119,7 @@ def check(
             continue
         path = explaining(change, machine, entries, lambda start, end: _within(start, end, old, new))
         findings.append(Finding(change, path))
+    priced = _costs_between(costs, machine, old, new, wanted if only else None)
     return Check(
         machine=machine,
         engine=after.environment.engine,
@@ -110,9 +131,14 @@ def check(
         stale=tuple(
             entry
             for entry in entries
-            if (entry.case in wanted or not only) and _is_stale(entry, store.releases(machine), read, machine, old, new)
+            if (entry.case in wanted or not only) and _is_stale(entry, store.releases(machine), read, machine, old, new, costs)
         ),
         environment=environment_changes(before, after),
+        costs=priced,
+        costs_explained={
+            finding.name: explained.explaining(finding, machine, entries, lambda start, end: _within(start, end, old, new))
+            for finding in (priced.news if priced else ())
+        },
     )
 
 
@@ -134,6 +160,15 @@ def environment_changes(before: Sweep, after: Sweep) -> dict[str, tuple[str, str
     return found
 
 
+def _costs_between(costs: CostStore | None, machine: str, old: str, new: str, subjects: frozenset[str] | None) -> CostCheck | None:
+    """The costs of two releases; None where they are not asked about, or there are none."""
+    if costs is None or not costs.blocks(machine):
+        return None
+    from replaydrift.costs.gate import costs_between  # noqa: PLC0415  it brings scipy, which takes seconds and most stores do not need
+
+    return costs_between(costs, machine, old, new, subjects)
+
+
 def _at(tree: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     node: Any = tree
     for key in path:
@@ -148,7 +183,7 @@ def _within(start: str, end: str, old: str, new: str) -> bool:
 
 
 def _is_stale(
-    entry: Explanation, there: Iterable[str], read: Callable[[str], Sweep], machine: str, old: str, new: str,
+    entry: Explanation, there: Iterable[str], read: Callable[[str], Sweep], machine: str, old: str, new: str, costs: CostStore | None,
 ) -> bool:  # fmt: skip
     """True where both releases of an entry in range have its case, and the change it explains is no longer there.
 
@@ -159,5 +194,8 @@ def _is_stale(
     start, end = releases.stored(entry.start, there), releases.stored(entry.end, there)
     if start is None or end is None:
         return False
+    if entry.change == explained.CHANGE:
+        priced = _costs_between(costs, machine, start, end, frozenset({entry.case}))
+        return priced is not None and explained.is_stale(entry, priced)
     before, after = read(start).cases.get(entry.case), read(end).cases.get(entry.case)
     return before is not None and after is not None and not still_true(entry, compare(entry.case, before, after))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -10,9 +11,12 @@ import tomlkit
 from tomlkit.items import AoT
 
 from replaydrift import releases
-from replaydrift.check import Finding, check
+from replaydrift.check import Check, check
 from replaydrift.commands import options
+from replaydrift.costs import explained
+from replaydrift.costs.cost_store import CostStore
 from replaydrift.explanations import FILE, ExplanationError, read_explanations, state
+from replaydrift.report.cost_words import said
 from replaydrift.store import Store, write_whole
 
 
@@ -44,13 +48,14 @@ def command(
     machine = store.machine(machine)
     stored = store.releases(machine)
     entries = read_explanations(explanations)
-    found = check(store, machine, releases.resolve(old, stored), releases.resolve(new, stored), (), entries)
-    wanted = [finding for finding in found.unexplained if not cases or finding.change.case in cases]
-    strange = sorted(set(cases) - {finding.change.case for finding in wanted})
+    found = check(store, machine, releases.resolve(old, stored), releases.resolve(new, stored), (), entries, costs=CostStore(results))
+    unexplained = _unexplained(found)
+    wanted = [news for news in unexplained if not cases or news.case in cases]
+    strange = sorted(set(cases) - {news.case for news in wanted})
     if strange:
         raise ExplanationError(
             f"no unexplained change of {', '.join(strange)} from {found.old} to {found.new} on {machine!r}: "
-            f"unexplained are {', '.join(sorted(finding.change.case for finding in found.unexplained)) or 'none'}",
+            f"unexplained are {', '.join(sorted({news.case for news in unexplained})) or 'none'}",
         )
     if not wanted:
         click.echo(f"Nothing to explain from {found.old} to {found.new} on {machine}.")
@@ -58,11 +63,33 @@ def command(
     document = tomlkit.parse(explanations.read_text(encoding="utf-8")) if explanations.is_file() else tomlkit.document()
     table = document.setdefault("change", tomlkit.aot())
     assert isinstance(table, AoT)
-    for finding in wanted:
-        click.echo(f"{finding.change.case}: {finding.change.change}: {finding.change.why}")
-        table.append(_entry(finding, "*" if any_machine else machine, found.old, found.new, why or _asked(), link))
+    for news in wanted:
+        click.echo(f"{news.case}: {news.change}: {news.why}")
+        table.append(_entry(news, "*" if any_machine else machine, found.old, found.new, why or _asked(), link))
     write_whole(explanations, tomlkit.dumps(document))
     click.echo(f"{len(wanted)} entries added to {explanations}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """An unexplained change as an entry keeps it, and the sentence with what was seen."""
+
+    case: str
+    change: str
+    before: str
+    after: str
+    why: str
+
+
+def _unexplained(found: Check) -> list[_News]:
+    """All that a person has to explain: changes of cases, then of costs."""
+    changes = [finding.change for finding in found.unexplained]
+    news = [_News(change.case, change.change, state(change, "before"), state(change, "after"), change.why) for change in changes]
+    for cost in found.unexplained_costs:
+        assert found.costs is not None
+        before, after = explained.sides(cost)
+        news.append(_News(cost.subject, explained.CHANGE, before, after, f"{cost.metric} {said(cost, found.costs)}"))
+    return news
 
 
 def _name(release: str) -> str:
@@ -78,16 +105,16 @@ def _asked() -> str:
     return answer
 
 
-def _entry(finding: Finding, machine: str, old: str, new: str, why: str, link: str) -> tomlkit.items.Table:
+def _entry(news: _News, machine: str, old: str, new: str, why: str, link: str) -> tomlkit.items.Table:
     entry = tomlkit.table()
     values = {
-        "case": finding.change.case,
+        "case": news.case,
         "machine": machine,
         "from": _name(old),
         "to": _name(new),
-        "change": finding.change.change,
-        "before": state(finding.change, "before"),
-        "after": state(finding.change, "after"),
+        "change": news.change,
+        "before": news.before,
+        "after": news.after,
         "why": why.strip(),
     }
     for key, value in values.items():

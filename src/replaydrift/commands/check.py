@@ -11,6 +11,7 @@ from rich.console import Console
 from replaydrift import releases
 from replaydrift.check import check
 from replaydrift.commands import options
+from replaydrift.costs.cost_store import CostStore
 from replaydrift.explanations import FILE, read_explanations
 from replaydrift.report.check_text import print_check
 from replaydrift.report.checks import to_json, to_junit, to_markdown
@@ -31,6 +32,7 @@ from replaydrift.store import Store
     show_default=True,
     help="Known changes and why.",
 )
+@click.option("--costs/--no-costs", "with_costs", default=True, help="Whether costs count, where they were measured.  [default: they do]")
 @click.option("--markdown", "form", flag_value="markdown", help="A comment for a pull request or a job's summary.")
 @click.option("--json", "form", flag_value="json", help="For a program.")
 @click.option("--junit", "form", flag_value="junit", help="JUnit XML, for a CI's test report.")
@@ -42,12 +44,13 @@ def command(
     patterns: tuple[str, ...],
     cases_dir: Path | None,
     explanations: Path,
+    with_costs: bool,
     form: str | None,
 ) -> None:
     """Print what changed from torch OLD to torch NEW on one machine, the most dangerous first.
 
     Exit code 0: nothing unexplained (flaky cases are listed). 1: an unexplained change, or an explanation that matches
-    nothing any more. 2: cannot tell, since results are missing, incomplete or not comparable.
+    nothing any more. 2: cannot tell, since results are missing, incomplete or not comparable, or a headline cost is undecided.
     """
     store = Store(results)
     machine = store.machine(machine)
@@ -55,7 +58,8 @@ def command(
     catalogue = options.catalogue_of(cases_dir)
     chosen = {case.name for case in catalogue.library.select(patterns)}
     start, end = releases.resolve(old, stored), releases.resolve(new, stored)
-    found = check(store, machine, start, end, chosen, read_explanations(explanations), only=bool(patterns))
+    costs = CostStore(results) if with_costs else None
+    found = check(store, machine, start, end, chosen, read_explanations(explanations), only=bool(patterns), costs=costs)
     if form == "markdown":
         click.echo(to_markdown(found, catalogue), nl=False)
     elif form == "json":

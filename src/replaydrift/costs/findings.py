@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, log1p
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from replaydrift.costs.metrics import METRICS
-from replaydrift.costs.statistics import Comparison
+
+if TYPE_CHECKING:  # It brings scipy, and a check without costs has no need of it.
+    from replaydrift.costs.statistics import Comparison
 
 Answer = Literal["changed", "same", "cannot-tell", "missing", "not-comparable"]
 
@@ -17,8 +19,9 @@ ANSWERS: Final = ("changed", "cannot-tell", "missing", "not-comparable", "same")
 
 @dataclass(frozen=True, slots=True)
 class CostFinding:
-    """What became of one metric of one subject. `why` is a sentence where no comparison says it; `before` and `after` are counts.
+    """What became of one metric of one subject; `why` is a sentence where no numbers say it.
 
+    `before` and `after` are counts, or geometric means over processes, whose ratio is that of `comparison`.
     `adjusted` is the p-value after the correction of its family, `smallest` the change that would have been found (0.03: 3 %).
     """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from statistics import geometric_mean
 
 from replaydrift.costs import statistics
 from replaydrift.costs.cost_store import CostStore
@@ -136,7 +137,9 @@ def _timed(finding: CostFinding, values: list[tuple[float, ...]]) -> CostFinding
         return replace(finding, answer="cannot-tell", why=why)
     if min(min(side) for side in values) <= 0:
         return replace(finding, answer="cannot-tell", why="a process measured a time of nothing")
-    return replace(finding, answer="cannot-tell", comparison=statistics.compare(values[0], values[1], METRICS[finding.metric].margin))
+    before, after = (geometric_mean(side) for side in values)
+    comparison = statistics.compare(values[0], values[1], METRICS[finding.metric].margin)
+    return replace(finding, answer="cannot-tell", before=before, after=after, comparison=comparison)
 
 
 def _decide(findings: list[CostFinding]) -> tuple[list[CostFinding], int]:

@@ -11,8 +11,10 @@ from rich.text import Text
 from replaydrift.catalogue import Catalogue
 from replaydrift.changes import NEWS, UNDECIDED
 from replaydrift.check import Check, Finding
+from replaydrift.costs.findings import CostCheck, CostFinding
 from replaydrift.records import CaseRecord
 from replaydrift.report.checks import HEADINGS, answer, reproduction, sections
+from replaydrift.report.cost_words import COST_HEADINGS, circumstances, listed, remainder, said
 from replaydrift.verdicts import settled
 
 _STYLES = {0: "bold green", 1: "bold red", 2: "bold yellow"}
@@ -50,8 +52,37 @@ def lines(check: Check, catalogue: Catalogue) -> Iterator[Line]:
         yield 0, Text("Explanations that match nothing any more", style="bold underline")
         for entry in check.stale:
             yield 1, Text(f"{entry.case} {entry.start} → {entry.end}: {entry.change}; correct or delete the entry")
+    if check.costs is not None:
+        yield from _costs(check, check.costs)
     yield 0, Text()
     yield 0, Text(f"{check.same} case(s) behave the same.", style="dim")
+    if check.costs is not None:
+        yield 0, Text(remainder(check.costs), style="dim")
+
+
+def _costs(check: Check, costs: CostCheck) -> Iterator[Line]:
+    """The costs that changed or that the gate asks about in vain, below where they come from."""
+    yield 0, Text()
+    yield 0, Text("Costs", style="bold underline")
+    yield 0, Text(circumstances(costs), style="yellow" if costs.problem else "dim")
+    for became, findings in listed(costs):
+        yield 1, Text(f"{COST_HEADINGS[became]} ({len(findings)})", style="bold")
+        for finding in findings:
+            yield from _cost(finding, check, costs)
+    subjects = " ".join(dict.fromkeys(f"--case {finding.subject}" for finding in check.unexplained_costs))
+    if subjects:
+        yield 1, Text(
+            f"Unexplained. Draft its entry: replaydrift accept {check.old} {check.new} --machine {check.machine} {subjects}", style="red"
+        )
+
+
+def _cost(finding: CostFinding, check: Check, costs: CostCheck) -> Iterator[Line]:
+    """A cost, its numbers, and what explains it; a change that gates nothing says so."""
+    aside = "" if finding.gates or finding.answer != "changed" else "  (listed, gates nothing)"
+    yield 2, Text(finding.name, style="bold cyan") + Text(aside, style="dim")
+    yield 3, Text(said(finding, costs))
+    for entry in check.costs_explained.get(finding.name, ()):
+        yield 3, Text(f"Why: {entry.why} {entry.link}".rstrip(), style="green")
 
 
 def _cause(findings: list[Finding], check: Check, catalogue: Catalogue) -> Iterator[Line]:

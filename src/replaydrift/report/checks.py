@@ -11,6 +11,9 @@ from xml.etree import ElementTree as ET
 from replaydrift.catalogue import Catalogue
 from replaydrift.changes import CHANGES, NEWS
 from replaydrift.check import Check, Finding
+from replaydrift.costs.findings import CostCheck, CostFinding
+from replaydrift.explanations import Explanation
+from replaydrift.report.cost_words import COST_HEADINGS, circumstances, listed, remainder, said
 from replaydrift.report.escape import escape
 
 # What each change means for the reader of a list, in the order of danger.
@@ -41,10 +44,16 @@ ANSWERS = {
 def answer(check: Check) -> str:
     """The verdict of the whole check in a sentence or two."""
     text = ANSWERS[check.exit_code]
+    if check.exit_code == 2 and not check.undecided:
+        text = "Nothing unexplained changed that could be told, but what it costs cannot be told."
     if check.stale:
         text += f" {len(check.stale)} explanation(s) match nothing any more."
     if check.exit_code == 1 and check.undecided:
         text += f" About {len(check.undecided)} case(s) nothing can be said."
+    if check.costs is not None and check.costs.undecided:
+        text += f" About {len(check.costs.undecided)} cost(s) of the gate nothing can be said."
+    if check.costs is not None and check.costs.problem:
+        text += f" Times were not compared: {check.costs.problem}."
     return text
 
 
@@ -83,7 +92,27 @@ def to_markdown(check: Check, catalogue: Catalogue) -> str:
     if check.stale:
         lines += ["", "### Explanations that match nothing any more", ""]
         lines += [f"- `{entry.case}` {entry.start} → {entry.end}: {entry.change}" for entry in check.stale]
+    if check.costs is not None:
+        lines += _costs_as_markdown(check, check.costs)
     return "\n".join(lines) + "\n"
+
+
+def _costs_as_markdown(check: Check, costs: CostCheck) -> list[str]:
+    lines = ["", "### Costs", "", escape(circumstances(costs)), escape(remainder(costs))]
+    for became, findings in listed(costs):
+        lines += ["", f"**{COST_HEADINGS[became]}**", "", "| cost | before → after | cause |", "|---|---|---|"]
+        for finding in findings:
+            lines.append(f"| `{finding.name}` | {escape(said(finding, costs))} | {_cause_of_cost(finding, check)} |")
+    return lines
+
+
+def _cause_of_cost(finding: CostFinding, check: Check) -> str:
+    """What explains a changed cost, in Markdown; that nothing does; or that nothing has to."""
+    if finding.answer != "changed":
+        return ""
+    if not finding.gates:
+        return "listed, gates nothing"
+    return "; ".join(_linked(entry.why, entry.link) for entry in check.costs_explained.get(finding.name, ())) or "**unexplained**"
 
 
 def to_json(check: Check, catalogue: Catalogue) -> str:
@@ -101,13 +130,32 @@ def to_json(check: Check, catalogue: Catalogue) -> str:
         "findings": [_finding(finding, check, catalogue) for finding in check.findings],
         "stale": [{"case": e.case, "from": e.start, "to": e.end, "change": e.change} for e in check.stale],
     }
+    if check.costs is not None:
+        tree["costs"] = _costs_as_json(check, check.costs)
     return json.dumps(tree, indent=1, ensure_ascii=False) + "\n"
+
+
+def _costs_as_json(check: Check, costs: CostCheck) -> dict[str, Any]:
+    return {
+        "block": costs.block,
+        "problem": costs.problem,
+        "processes": {"old": costs.processes[0], "new": costs.processes[1]},
+        "toolkits": {"old": costs.toolkits[0], "new": costs.toolkits[1]},
+        "gate": costs.family,
+        "pending": costs.pending,
+        "same": costs.same,
+        "cannot_tell": costs.cannot_tell,
+        "findings": [_cost_finding(finding, check, costs) for finding in costs.findings if finding.answer != "same"],
+    }
 
 
 def to_junit(check: Check) -> str:
     """JUnit XML: a test a finding; unexplained news fail, what cannot be told is skipped."""
-    failures, skipped = len(check.unexplained) + len(check.stale), len(check.undecided)
-    total = str(len(check.findings) + len(check.stale) + check.same)
+    costs = [finding for _, own in listed(check.costs) for finding in own] if check.costs else []
+    failures = len(check.unexplained) + len(check.unexplained_costs) + len(check.stale)
+    problem = check.costs.problem if check.costs else ""
+    skipped = len(check.undecided) + sum(finding.undecided for finding in costs) + bool(problem)
+    total = str(len(check.findings) + len(costs) + bool(problem) + len(check.stale) + check.same)
     suite = ET.Element(
         "testsuite",
         name=f"torch {check.old} → {check.new} on {check.machine}",
@@ -121,6 +169,16 @@ def to_junit(check: Check) -> str:
             ET.SubElement(test, "failure", type=finding.change.change, message=_plain(finding.change.why))
         elif finding in check.undecided:
             ET.SubElement(test, "skipped", message=_plain(finding.change.why))
+    if problem:
+        test = ET.SubElement(suite, "testcase", classname="costs", name="times compare")
+        ET.SubElement(test, "skipped", message=_plain(problem))
+    for cost in costs:
+        assert check.costs is not None
+        test = ET.SubElement(suite, "testcase", classname="costs", name=cost.name)
+        if cost in check.unexplained_costs:
+            ET.SubElement(test, "failure", type="cost-changed", message=_plain(said(cost, check.costs)))
+        elif cost.undecided:
+            ET.SubElement(test, "skipped", message=_plain(said(cost, check.costs)))
     for entry in check.stale:
         test = ET.SubElement(suite, "testcase", classname="explanations", name=f"{entry.case} {entry.start} → {entry.end}")
         ET.SubElement(test, "failure", type="stale", message="the explanation matches nothing any more")
@@ -138,9 +196,37 @@ def _finding(finding: Finding, check: Check, catalogue: Catalogue) -> dict[str, 
         "why": finding.change.why,
         "meaning": notes.meaning if notes else "",
         "news": finding.change.change in NEWS,
-        "explained_by": [{"from": e.start, "to": e.end, "why": e.why, "link": e.link} for e in finding.explained_by],
+        "explained_by": _entries(finding.explained_by),
         "reproduce": reproduction(check, finding.change.case),
     }
+
+
+def _cost_finding(finding: CostFinding, check: Check, costs: CostCheck) -> dict[str, Any]:
+    comparison = finding.comparison
+    numbers = {} if comparison is None else {
+        "ratio": comparison.ratio,
+        "interval": [comparison.low, comparison.high],
+        "margin": comparison.margin,
+        "test": comparison.test,
+        "p": finding.adjusted,
+        "smallest_found": finding.smallest,
+    }  # fmt: skip
+    return {
+        "subject": finding.subject,
+        "metric": finding.metric,
+        "answer": finding.answer,
+        "headline": finding.headline,
+        "news": finding.gates,
+        "why": said(finding, costs),
+        "before": finding.before,
+        "after": finding.after,
+        "explained_by": _entries(check.costs_explained.get(finding.name, ())),
+        **numbers,
+    }
+
+
+def _entries(entries: Iterable[Explanation]) -> list[dict[str, str]]:
+    return [{"from": entry.start, "to": entry.end, "why": entry.why, "link": entry.link} for entry in entries]
 
 
 def _linked(text: str, link: str) -> str:
