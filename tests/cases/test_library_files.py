@@ -46,7 +46,7 @@ NAMES = {
 
 # A screen, docstring included.
 LONGEST_FUNCTION = 45
-LONGEST_FILE = 325
+LONGEST_FILE = 335
 
 # The seven cases that the seed found to differ from the page on torch 2.14.
 DIFFERENT_ON_2_14 = {

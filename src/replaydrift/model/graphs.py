@@ -98,7 +98,7 @@ class GraphBase:
         if stream in DEVICE.captures:
             raise cuda_error(STREAM_CAPTURE_UNSUPPORTED)
         if pool is not None and not isinstance(pool, tuple):
-            raise TypeError(f"capture_begin(): incompatible function arguments. Invoked with: pool={pool!r}")
+            raise TypeError("capture_begin(): incompatible function arguments. The following argument types are supported:")
         asked = tuple(pool) if pool is not None else new_pool_id()
         self._register(random.default_state())
         DEVICE.begin_recording_to(asked)
