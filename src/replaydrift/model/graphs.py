@@ -57,7 +57,7 @@ class GraphBase:
         self._capture: Capture | None = None
         self._nodes: list[Node] | None = None
         self._pool: PoolId | None = None
-        self._retained: list[PoolId] = []  # pools of a user's own that were used in the capture
+        self._side_pools: list[PoolId] = []  # pools of a user's own that were used in the capture
         self._has_exec = False
         self._ended = False
         self._graph_handle = self._exec_handle = 0
@@ -204,7 +204,7 @@ class GraphBase:
 
     def reset(self) -> None:
         """Let go of the nodes and of the pool. Blocks that tensors still hold stay theirs."""
-        for pool in [*([self._pool] if self._pool else []), *self._retained]:
+        for pool in [*([self._pool] if self._pool else []), *self._side_pools]:
             if pool in DEVICE.allocator.pools:
                 DEVICE.allocator.release(pool)
         for address in self._host_blocks:
@@ -230,14 +230,14 @@ class GraphBase:
 
     def pools(self) -> list[PoolId]:
         """The pools that the graph holds."""
-        return [self.pool(), *self._retained]
+        return [self.pool(), *self._side_pools]
 
     def _retain_pool(self, pool: Any) -> None:
         if self._capture is None:
             raise RuntimeError("CUDAGraph::retain_pool may only be called during capture.")
-        if tuple(pool) not in (self._pool, *self._retained):
+        if tuple(pool) not in (self._pool, *self._side_pools):
             DEVICE.allocator.hold(tuple(pool))
-            self._retained.append(tuple(pool))
+            self._side_pools.append(tuple(pool))
 
     @staticmethod
     def get_currently_capturing_graph() -> Any:
