@@ -66,6 +66,7 @@ class Pool:
     id: PoolId
     users: int = 1
     live: int = 0
+    under_way: bool = False  # a capture into the pool was lost and, on old releases, never counted as ended
     free: dict[bool, list[tuple[tuple[int, int, int], Block]]] = field(default_factory=lambda: {True: [], False: []})
 
 

@@ -125,12 +125,12 @@ class GraphBase:
         self._host_blocks, self._state_blocks = capture.host_blocks, capture.state_blocks
         if DEVICE.observer is not None:
             DEVICE.observer.capture_ended(self, capture)
-        if capture.invalid:
+        lost = CAPTURE_INVALIDATED if capture.invalid else UNJOINED if _unjoined(capture) else None
+        self._leave_generators(stuck=lost is not None)
+        if lost is not None:
             self._capture = None
-            raise cuda_error(CAPTURE_INVALIDATED)
-        if _unjoined(capture):
-            self._capture = None
-            raise cuda_error(UNJOINED)
+            DEVICE.allocator.pools[capture.pool].under_way = rules.use("failed-capture-stays-under-way") is not None
+            raise cuda_error(lost)
         self._nodes = capture.nodes
         self._random = [(state, capture.random_bases[state], total) for state, total in capture.generators.items()]
         self._capture = None
@@ -138,6 +138,11 @@ class GraphBase:
             warnings.warn(str(rules.text("empty-capture-warns")), UserWarning, stacklevel=4)
         self._ended = True
         self._graph_handle = next(_HANDLES)
+
+    def _leave_generators(self, *, stuck: bool) -> None:
+        """Up to 2.11 a lost capture leaves its generators in the state of one that is captured; the next good one frees them."""
+        for state in self._registered:
+            state.stuck = stuck and rules.use("failed-capture-keeps-generator") is not None
 
     def capture_end_post(self) -> None:
         """Nothing more to do: the model keeps no template apart from the nodes."""
@@ -204,7 +209,8 @@ class GraphBase:
 
     def reset(self) -> None:
         """Let go of the nodes and of the pool. Blocks that tensors still hold stay theirs."""
-        for pool in [*([self._pool] if self._pool else []), *self._side_pools]:
+        held = [self._pool] if self._pool and (self._ended or rules.use("failed-capture-keeps-pool") is None) else []
+        for pool in [*held, *self._side_pools]:
             if pool in DEVICE.allocator.pools:
                 DEVICE.allocator.release(pool)
         for address in self._host_blocks:

@@ -30,6 +30,7 @@ class State:
         self.seed, self.offset = seed, 0
         self.registered: set[int] = set()  # graphs that it was registered with, by id
         self.blocks: list[Block] = []  # up to 2.11: seed and offset on the device, shared by all its graphs
+        self.stuck = False  # up to 2.11: a capture that used it was lost, and it still takes itself for captured
 
     def register(self, graph: int) -> None:
         """Let a graph use the generator. Up to 2.11 the first graph to do so allocates, on the stream that is current then."""
@@ -44,7 +45,9 @@ class State:
             DEVICE.free(self.blocks.pop(0))
 
     def take(self, amount: int) -> int:
-        """The offset, which moves on."""
+        """The offset, which moves on; RuntimeError after a lost capture, up to 2.11."""
+        if self.stuck:
+            raise RuntimeError(rules.text("failed-capture-keeps-generator"))
         taken, self.offset = self.offset, self.offset + amount
         return taken
 

@@ -19,6 +19,8 @@ NOT_REGISTERED: Final = (
     "Call graph.register_generator_state() before capture_begin()."
 )
 OTHER_SEED: Final = "CUDAGeneratorImpl::set_current_seed can be called during stream capture only if new seed is the same as the original seed."
+
+RANDOM_STUCK: Final = "Offset increment outside graph capture encountered unexpectedly."
 REGISTER_DEPRECATED: Final = (
     "CUDAGraph.register_generator_state() is deprecated, and will be removed in a future PyTorch release. "
     "It is now a no-op and can be safely removed from your code."
@@ -61,6 +63,11 @@ RULES: Final = (
     Rule("generator-state-blocks", "2.14", "9.9", "first-use", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 again; {LAZY}: get_capture_state", mechanism=True),
     Rule("seed-in-capture", "2.0", "9.9", OTHER_SEED, "the text stands in libtorch_cuda.so of 2.11.0 to 2.15.0; pytorch/pytorch pull request 162505"),
     Rule("cublas-handle-in-capture", "2.0", "9.9", "CUBLAS_STATUS_NOT_INITIALIZED", "the seed, torch 2.14: autocast-cache/fix-inside without a warm-up"),
+    Rule("failed-capture-keeps-generator", "2.0", "2.11", RANDOM_STUCK,
+         f"CUDAGeneratorImpl.cpp of these releases: a lost capture skips capture_epilogue, and the text stands in libtorch_cuda.so; gone with {PER_CAPTURE}"),
+    Rule("failed-capture-stays-under-way", "2.0", "2.12", "beginAllocateToPool: already recording to mempool_id",
+         "pytorch/pytorch pull request 180395; in 2.11.0 and 2.12.1 capture_end checks the error before it ends the allocation"),
+    Rule("failed-capture-keeps-pool", "2.0", "2.13", "", "pytorch/pytorch pull request 190348; CUDAGraph.h has allocated_pool_ from 2.14 on"),
     Rule("sync-in-capture", "2.0", "9.9", "", f"{H200}: hidden-scalar/grad-scaler-bug; CUDA's documentation of stream capture"),
     Rule("empty-capture-warns", "2.0", "9.9", "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream.",
          "torch's own source, CUDAGraph.cpp"),
