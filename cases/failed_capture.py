@@ -100,7 +100,7 @@ def retry_fix():
 def shared_pool_bug():
     """After a lost capture another one can use the same memory pool: 10, 110, 1110.
 
-    Seen instead, up to 2.12: an error. The allocator was never told that the first capture had ended, and takes no second into
+    Seen instead: up to 2.12, an error. The allocator was never told that the first capture had ended, and takes no second into
     the pool (https://github.com/pytorch/pytorch/pull/180395).
     """
     pool = torch.cuda.graph_pool_handle()
@@ -155,7 +155,7 @@ def stream_eager():
 def stream_bug():
     """A lost capture leaves the current stream as it was: True.
 
-    Seen instead, up to 2.14: False. `torch.cuda.graph` ends the capture first and sets the stream back afterwards, so that an
+    Seen instead: up to 2.14, False. `torch.cuda.graph` ends the capture first and sets the stream back afterwards, so that an
     error keeps it from doing so, and eager work goes on in the capture's stream, unordered with the rest of the program.
     """
     with contextlib.suppress(RuntimeError), torch.cuda.graph(torch.cuda.CUDAGraph()):
@@ -209,7 +209,7 @@ def memory_eager():
 def memory_bug():
     """When the graph of a lost capture is gone, so is its memory: 0 bytes.
 
-    Seen instead, up to 2.13: 67108864, all that the capture had allocated, until the process ends
+    Seen instead: up to 2.13, 67108864, all that the capture had allocated, until the process ends
     (https://github.com/pytorch/pytorch/pull/190348).
     """
     pool = torch.cuda.graph_pool_handle()
@@ -235,7 +235,7 @@ def random_eager():
 def random_bug():
     """After a lost capture random numbers can be drawn in eager mode: True.
 
-    Seen instead, up to 2.11: an error at every draw. The generator was told that a capture had begun, and never that it had
+    Seen instead: up to 2.11, an error at every draw. The generator was told that a capture had begun, and never that it had
     ended. From 2.12 on it keeps that apart for each capture (https://github.com/pytorch/pytorch/pull/176752).
     """
     _lose(torch.cuda.CUDAGraph())
