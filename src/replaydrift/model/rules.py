@@ -19,7 +19,6 @@ NOT_REGISTERED: Final = (
     "Call graph.register_generator_state() before capture_begin()."
 )
 OTHER_SEED: Final = "CUDAGeneratorImpl::set_current_seed can be called during stream capture only if new seed is the same as the original seed."
-
 RANDOM_STUCK: Final = "Offset increment outside graph capture encountered unexpectedly."
 REGISTER_DEPRECATED: Final = (
     "CUDAGraph.register_generator_state() is deprecated, and will be removed in a future PyTorch release. "
