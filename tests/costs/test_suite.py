@@ -9,6 +9,7 @@ import pytest
 from replaydrift.catalogue import read_catalogue
 from replaydrift.costs import suite
 from replaydrift.costs.metrics import METRICS, MOST_HEADLINES
+from replaydrift.costs.steps import StepCost
 from replaydrift.errors import RunError
 from replaydrift.library import read_library
 from replaydrift.plan import Plan, make_plan
@@ -49,6 +50,15 @@ def test_buckets_are_written_out(plan: Plan) -> None:
     assert buckets["eager"] is None
     assert buckets["pad-to-max"] == [max(asked["bucketing"][0]["trace"])]
     assert len(buckets["optimal-4"]) == 4
+
+
+def test_optimal_buckets_follow_what_a_step_costs(plan: Plan) -> None:
+    """Where a step of a model costs the same at every length, one bucket does for its optimal policies, and for no other's."""
+    flat = suite.request(plan, engine="cuda", patterns=["bucketing/*/uniform/*"], curves={"mlp": StepCost.linear(50, 0)})
+    buckets = {(one["model"], one["policy"]): one["buckets"] for one in flat["bucketing"]}
+    longest = max(flat["bucketing"][0]["trace"])
+    assert buckets["mlp", "optimal-4"] == [longest]
+    assert len(buckets["decoder", "optimal-4"]) == len(buckets["mlp", "even-4"]) == 4
 
 
 def test_the_hash_is_of_what_is_measured(plan: Plan) -> None:

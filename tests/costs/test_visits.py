@@ -16,9 +16,12 @@ from click.testing import CliRunner, Result
 from toybox import HERE, SOURCE, environ
 
 from replaydrift.cli import cli
+from replaydrift.costs import suite, visits
+from replaydrift.costs.advice import Prices
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.launching import VisitFailedError, listen
 from replaydrift.costs.records import Costs
+from replaydrift.costs.steps import StepCost
 from replaydrift.costs.visits import order_of
 from replaydrift.errors import RunError
 
@@ -272,6 +275,9 @@ def test_a_finished_block_stays(tmp_path: Path, pythons: dict[str, str]) -> None
         (["--plant", "chain/10"], "expected SUBJECT:gpu=FACTOR"),
         (["--plant", "chain/10:gpu=0.5"], "expected SUBJECT:gpu=FACTOR"),
         (["--plant", "chain/1000:gpu=1.05"], "cannot slow down 'chain/1000'"),
+        (["--plant", "chain/10:gpu=1.05", "--purpose", "aa"], "no block for purpose 'aa'"),
+        (["--plant", "chain/10:gpu=1.05", "--block", "mine"], "ends in '-planted'"),
+        (["--block", "mine-planted"], "ends in '-planted'"),
         (["--subjects", "chian/10"], "no subject matches 'chian/10': did you mean 'chain/10'"),
         (["--block", "../x"], "cannot name a block"),
         (["--machine", "a/b"], "cannot name a machine"),
@@ -292,6 +298,37 @@ def test_what_cannot_be_done_is_refused_before_anything_is_measured(
     assert not isinstance(result.exception, TypeError | AttributeError | KeyError)
     assert visited(trace) == []
     assert not (tmp_path / "results").exists()
+
+
+def test_planted_slow_downs_are_kept_apart(tmp_path: Path, pythons: dict[str, str], trace: Path) -> None:
+    """They go into a block whose name says so, and which nobody takes for costs of a release."""
+    assert measure(tmp_path, pythons, "--plant", "chain/10:gpu=1.05", "--plant", "chain/10:host=1.2").exit_code == 0
+    store = CostStore(tmp_path / "results")
+    (name,) = store.blocks("fake-h200", planted=True)
+    assert name.endswith("-measure-planted")
+    assert (store.blocks("fake-h200"), list(store.everything()), store.newest("fake-h200", A)) == ((), [], None)
+    assert store.read("fake-h200", name, A).values("chain/10", "nodes") == (3, 3)
+
+
+def test_optimal_buckets_follow_the_newest_costs_of_the_machine(
+    tmp_path: Path, pythons: dict[str, str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """A new store saves padding; a machine whose finished block tells what a step costs saves time."""
+    seen: list[StepCost | None] = []
+    real = suite.buckets_of
+
+    def spy(policy: str, lengths: object, cost: StepCost | None = None) -> tuple[int, ...]:
+        seen.append(cost)
+        return real(policy, lengths, cost)
+
+    curve = StepCost.linear(50, 0.1)
+    monkeypatch.setattr(suite, "buckets_of", spy)
+    monkeypatch.setattr(visits, "prices_of", lambda _costs, model: Prices("made up", curve) if model == "mlp" else None)
+    measure(tmp_path, pythons)
+    assert set(seen) == {None}
+    seen.clear()
+    measure(tmp_path, pythons)
+    assert set(seen) == {None, curve}
 
 
 def test_releases_on_two_gpus_are_no_block(tmp_path: Path, pythons: dict[str, str], trace: Path) -> None:

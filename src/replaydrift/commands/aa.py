@@ -64,7 +64,7 @@ def _only_machine(store: CostStore) -> str:
 
 def _read(store: CostStore, machine: str, block: str | None, release: str | None) -> Costs:
     """The costs of one release in a block, the newest A/A run where none is named; StoreError says what there is instead."""
-    known = store.blocks(machine)
+    known = store.blocks(machine, planted=True)
     if block is None:
         runs = [name for name in reversed(known) if any(costs.block.purpose == "aa" for costs in store.read_block(machine, name))]
         if not runs:

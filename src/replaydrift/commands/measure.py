@@ -214,7 +214,7 @@ def _show(measured: Measured) -> None:
         table = Table(f"torch {costs.environment.release}", *shown, box=None, pad_edge=False, header_style="bold")
         for subject, found in medians.items():
             if any(metric in found for metric in shown):
-                table.add_row(subject, *(f"{found[metric]:,.6g}" if metric in found else "" for metric in shown))
+                table.add_row(subject, *(_number(found[metric]) if metric in found else "" for metric in shown))
         console.print(table)
         failures = _failures(costs)
         if failures:
@@ -224,3 +224,8 @@ def _show(measured: Measured) -> None:
     if all(METRICS[metric].exact for costs in measured.costs for _, metric, _ in costs.series()):
         console.print("Only what can be counted is here: times of the CPU model are no costs.")
     console.print(f"Block {measured.block.name} in {measured.folder}")
+
+
+def _number(value: float) -> str:
+    """A whole number with all its digits, any other with six."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:.6g}"

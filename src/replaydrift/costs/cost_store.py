@@ -19,6 +19,7 @@ from replaydrift.errors import StoreError
 from replaydrift.records import Environment
 from replaydrift.store import Store, checked_machine, read_tree, to_text, write_whole
 
+PLANTED: Final = "-planted"
 _BLOCK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 
 
@@ -39,12 +40,16 @@ class CostStore:
             return ()
         return tuple(sorted(folder.name for folder in self.costs.iterdir() if self.blocks(folder.name)))
 
-    def blocks(self, machine: str) -> tuple[str, ...]:
-        """The blocks of a machine, sorted by name; the names that the tool gives begin with the time at which they began."""
+    def blocks(self, machine: str, *, planted: bool = False) -> tuple[str, ...]:
+        """The blocks of a machine, sorted by name; the names that the tool gives begin with the time at which they began.
+
+        Those with slow-downs planted on purpose are no costs of a release: they are left out unless asked for.
+        """
         folder = self.costs / checked_machine(machine)
         if not folder.is_dir():
             return ()
-        return tuple(sorted(child.name for child in folder.iterdir() if _BLOCK.fullmatch(child.name) and any(child.glob("*.json"))))
+        names = sorted(child.name for child in folder.iterdir() if _BLOCK.fullmatch(child.name) and any(child.glob("[!.]*.json")))
+        return tuple(name for name in names if planted or not is_planted(name))
 
     def releases(self, machine: str, block: str) -> tuple[str, ...]:
         """The releases that have costs in a block, oldest first."""
@@ -121,7 +126,7 @@ class CostStore:
     def check_place(self, environment: Environment) -> None:
         """Nothing where the machine's verdicts and costs are of the same engine and GPU; else StoreError. One name, one place."""
         Store(self.root).check_place(environment)
-        for block in self.blocks(environment.machine):
+        for block in self.blocks(environment.machine, planted=True):
             for release in self.releases(environment.machine, block):
                 other = self.read(environment.machine, block, release).environment
                 if other.place != environment.place:
@@ -144,6 +149,11 @@ class CostStore:
             if set(names) <= set(self.releases(machine, block)) and not self.unfinished(machine, block):
                 return block
         return None
+
+
+def is_planted(block: str) -> bool:
+    """True for a block in which something was slowed down on purpose: its name says so."""
+    return block.endswith(PLANTED)
 
 
 def checked_block(name: str) -> str:

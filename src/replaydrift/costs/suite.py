@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from replaydrift.costs.lengths import TRACES, trace
 from replaydrift.costs.policies import EAGER, MEASURED, buckets_of
+from replaydrift.costs.steps import StepCost
 from replaydrift.errors import RunError
 from replaydrift.plan import Plan
 
@@ -26,9 +27,11 @@ SECONDS: Final = 40.0
 
 def request(
     plan: Plan, *, engine: str, patterns: Iterable[str] = (), seconds: float = SECONDS, plant: Mapping[str, Mapping[str, float]] | None = None,
+    curves: Mapping[str, StepCost] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The request of a visit: everything, or the subjects that match a pattern, such as `chain/*`, `bucketing/decoder/*`, `rng/*`.
 
+    `curves` has what a step of a model costs at each length, for the optimal policies; without it they save padded elements.
     RunError names a pattern that matches nothing, and a planted slow-down of what is not measured.
     """
     cases = {
@@ -41,14 +44,15 @@ def request(
         }
         for entry in plan.cases
     }
-    wanted = _chosen([*WORKLOADS, *_bucketings(), *cases], tuple(patterns))
+    bucketing = _bucketings(curves or {})
+    wanted = _chosen([*WORKLOADS, *bucketing, *cases], tuple(patterns))
     for name in plant or {}:
         if name not in wanted:
             raise RunError(f"cannot slow down {name!r}: expected a subject that is measured, such as 'chain/1000'")
     return {
         "engine": engine,
         "workloads": [name for name in WORKLOADS if name in wanted],
-        "bucketing": [made for name, made in _bucketings().items() if name in wanted],
+        "bucketing": [made for name, made in bucketing.items() if name in wanted],
         "cases": [made for name, made in cases.items() if name in wanted],
         "plant": {name: dict(factors) for name, factors in (plant or {}).items()},
         "seconds": seconds,
@@ -68,7 +72,7 @@ def hash_of(asked: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def _bucketings() -> dict[str, dict[str, Any]]:
+def _bucketings(curves: Mapping[str, StepCost]) -> dict[str, dict[str, Any]]:
     """Every policy over every trace on both models, by the name of its subject; `eager` has no buckets."""
     found = {}
     for model in MODELS:
@@ -80,7 +84,7 @@ def _bucketings() -> dict[str, dict[str, Any]]:
                     "trace": list(lengths),
                     "name": name,
                     "policy": policy,
-                    "buckets": None if policy == EAGER else list(buckets_of(policy, lengths)),
+                    "buckets": None if policy == EAGER else list(buckets_of(policy, lengths, curves.get(model))),
                     "shared_pool": True,
                 }
     return found

@@ -10,15 +10,18 @@ import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any, Final, Protocol
 
 from replaydrift.catalogue import Catalogue
 from replaydrift.costs import suite
-from replaydrift.costs.cost_store import CostStore, checked_block
+from replaydrift.costs.cost_store import PLANTED, CostStore, checked_block, is_planted
+from replaydrift.costs.curves import prices_of
 from replaydrift.costs.launching import Heard, StoppedError, VisitFailedError, listen
 from replaydrift.costs.records import Block, Costs, Purpose, Visit
+from replaydrift.costs.steps import StepCost
 from replaydrift.errors import RunError
 from replaydrift.launch import Server
 from replaydrift.library import Case
@@ -112,6 +115,10 @@ def measure(wishes: CostWishes, catalogue: Catalogue, cases: Iterable[Case], sto
         checked_machine(wishes.machine)
     if wishes.block is not None:
         checked_block(wishes.block)
+        if is_planted(wishes.block) != bool(wishes.plant):
+            raise RunError(f"block {wishes.block!r}: a name ends in {PLANTED!r} where a slow-down is planted with --plant, and nowhere else")
+    if wishes.plant and wishes.purpose != "measure":
+        raise RunError(f"a planted slow-down is no block for purpose {wishes.purpose!r}: leave out --purpose")
     with Stop() as stop:
         try:
             sides = [_look(release, python, wishes, watcher) for release, python in wishes.pythons]
@@ -120,7 +127,10 @@ def measure(wishes: CostWishes, catalogue: Catalogue, cases: Iterable[Case], sto
         _check_sides(sides, store)
         engine = sides[0].environment.engine
         plan = make_plan(catalogue, cases, engine=engine, attempts=1, sizes=wishes.sizes)
-        request = suite.request(plan, engine=engine, patterns=wishes.subjects, seconds=wishes.seconds, plant=wishes.plant)
+        curves = _curves(store, sides[0].environment.machine)
+        request = suite.request(
+            plan, engine=engine, patterns=wishes.subjects, seconds=wishes.seconds, plant=wishes.plant, curves=curves,
+        )  # fmt: skip
         block, held = _take_up(wishes, sides, suite.hash_of(request), store)
         _check_room(store.root)
         stop.quietly()
@@ -155,18 +165,32 @@ def _check_sides(sides: Sequence[Side], store: CostStore) -> None:
     store.check_place(first.environment)
 
 
+def _curves(store: CostStore, machine: str) -> dict[str, StepCost]:
+    """What a step of each model costs at each length on this machine, from the newest finished block that tells; none in a new store."""
+    found: dict[str, StepCost] = {}
+    for name in reversed(store.blocks(machine)):
+        if not store.unfinished(machine, name):
+            for costs, model in product(store.read_block(machine, name), suite.MODELS):
+                prices = prices_of(costs, model)
+                if prices is not None:
+                    found.setdefault(model, prices.step)
+        if found:
+            break
+    return found
+
+
 def _take_up(wishes: CostWishes, sides: Sequence[Side], measured: str, store: CostStore) -> tuple[Block, dict[str, Costs]]:
     """The block to make visits of, new or stopped, with what it holds; RunError where a person has to say which."""
     machine, engine = sides[0].environment.machine, sides[0].environment.engine
     visits = wishes.visits or (1 if engine == "model" else AA_VISITS if wishes.purpose == "aa" else VISITS)
     order = order_of([side.release for side in sides], visits)
-    name = wishes.block or _stopped(wishes.purpose, order, machine, store)
-    there = name is not None and name in store.blocks(machine)
+    name = wishes.block or _stopped(wishes, order, machine, store)
+    there = name is not None and name in store.blocks(machine, planted=True)
     if name is None or not there or wishes.fresh:
         if name is not None and there:
             _check_removable(name, machine, store)
             store.remove(machine, name)
-        block = Block(wishes.block or _new_name(wishes.purpose, machine, store), wishes.purpose, order, measured)
+        block = Block(wishes.block or _new_name(wishes, machine, store), wishes.purpose, order, measured)
         return block, {side.release: Costs(block, side.environment) for side in sides}
     if not wishes.resume:
         raise RunError(f"block {name!r} of machine {machine!r} holds visits already: go on with --resume, or discard it with --fresh")
@@ -176,11 +200,12 @@ def _take_up(wishes: CostWishes, sides: Sequence[Side], measured: str, store: Co
     return block, {side.release: held.get(side.release) or Costs(block, side.environment) for side in sides}
 
 
-def _stopped(purpose: str, order: tuple[str, ...], machine: str, store: CostStore) -> str | None:
+def _stopped(wishes: CostWishes, order: tuple[str, ...], machine: str, store: CostStore) -> str | None:
     """The newest block of this purpose and these visits that is not finished; None where there is none."""
-    for name in reversed(store.blocks(machine)):
+    for name in reversed(store.blocks(machine, planted=True)):
         block = store.read_block(machine, name)[0].block
-        if (block.purpose, block.order) == (purpose, order) and store.unfinished(machine, name):
+        alike = (block.purpose, block.order, is_planted(name)) == (wishes.purpose, order, bool(wishes.plant))
+        if alike and store.unfinished(machine, name):
             return name
     return None
 
@@ -206,13 +231,11 @@ def _check_same(then: Block, now: Block, held: Mapping[str, Costs], sides: Seque
         )
 
 
-def _new_name(purpose: str, machine: str, store: CostStore) -> str:
-    """A name that begins with the time: `20261201-0912-upgrade`; blocks sorted by name are sorted by age."""
-    stem = f"{dt.datetime.now(dt.timezone.utc):%Y%m%d-%H%M}-{purpose}"
-    taken, number, name = store.blocks(machine), 1, stem
-    while name in taken:
-        number += 1
-        name = f"{stem}-{number}"
+def _new_name(wishes: CostWishes, machine: str, store: CostStore) -> str:
+    """A name that begins with the time: `20261201-091205-upgrade`; blocks sorted by name are sorted by age."""
+    taken, now = store.blocks(machine, planted=True), dt.datetime.now(dt.timezone.utc)
+    while (name := f"{now:%Y%m%d-%H%M%S}-{wishes.purpose}{PLANTED if wishes.plant else ''}") in taken:
+        now += dt.timedelta(seconds=1)
     return name
 
 
