@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 
 import pytest
 
@@ -61,3 +62,32 @@ class TestLostCapture:
         graph.replay()
 
         assert torch.rand(1, device="cuda").item() < 1
+
+
+class TestDestroyedInCapture:
+    """A graph that dies while another one is captured."""
+
+    @pytest.mark.parametrize(("mode", "lost"), [("global", True), ("thread_local", True), ("relaxed", False)])
+    def test_a_graph_that_dies_in_a_capture_loses_it(self, mode, lost):
+        """The destructor warns on stderr and the capture's end raises, unless the mode allows such calls."""
+        x, old = torch.ones(1, device="cuda"), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(old):
+            x + 1
+        written = io.StringIO()
+        with pytest.raises(RuntimeError, match="previous error") if lost else contextlib.nullcontext(), contextlib.redirect_stderr(written):
+            with torch.cuda.graph(torch.cuda.CUDAGraph(), capture_error_mode=mode):
+                x + 1
+                del old
+
+        assert ("not permitted when stream is capturing" in written.getvalue()) == lost
+
+    def test_an_object_without_a_graph_may_die(self):
+        """A CUDAGraph that was never captured has nothing that CUDA must destroy."""
+        x, old = torch.ones(1, device="cuda"), torch.cuda.CUDAGraph()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            x += 1
+            del old
+        graph.replay()
+
+        assert x.item() == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 import weakref
 from itertools import count
@@ -209,6 +210,8 @@ class GraphBase:
 
     def reset(self) -> None:
         """Let go of the nodes and of the pool. Blocks that tensors still hold stay theirs."""
+        if self._nodes is not None:
+            _destroy_in_captures()
         held = [self._pool] if self._pool and (self._ended or rules.use("failed-capture-keeps-pool") is None) else []
         for pool in [*held, *self._side_pools]:
             if pool in DEVICE.allocator.pools:
@@ -275,6 +278,18 @@ class GraphBase:
         if not self._has_exec:
             raise RuntimeError("You cannot access the raw cudaGraphExec_t instance until instantiate() has been called")
         return self._exec_handle
+
+
+def _destroy_in_captures() -> None:
+    """A graph is destroyed: CUDA forbids that to a thread in a capture, or beside one that is global, and loses the capture."""
+    own = threading.get_ident()
+    captures = set(DEVICE.captures.values())
+    touched = [found for found in captures if found.mode == "global" or (found.mode == "thread_local" and found.thread == own)]
+    for capture in touched:
+        capture.invalid = True
+    if touched:
+        notice = rules.text("graph-destroyed-in-capture")
+        print(f"[W1 00:00:00.0 CUDAGraph.cpp:0] Warning: CUDA warning: {notice} (function reset)", file=sys.stderr)
 
 
 def _setter(base: list[int], value: int) -> Any:

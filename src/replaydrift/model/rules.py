@@ -67,6 +67,8 @@ RULES: Final = (
     Rule("failed-capture-stays-under-way", "2.0", "2.12", "beginAllocateToPool: already recording to mempool_id",
          "pytorch/pytorch pull request 180395; in 2.11.0 and 2.12.1 capture_end checks the error before it ends the allocation"),
     Rule("failed-capture-keeps-pool", "2.0", "2.13", "", "pytorch/pytorch pull request 190348; CUDAGraph.h has allocated_pool_ from 2.14 on"),
+    Rule("graph-destroyed-in-capture", "2.0", "9.9", "operation not permitted when stream is capturing",
+         "pytorch/pytorch pull requests 161037 and 195397; CUDAGraph::reset of 2.11.0 to 2.15.0 sets no other capture mode"),
     Rule("sync-in-capture", "2.0", "9.9", "", f"{H200}: hidden-scalar/grad-scaler-bug; CUDA's documentation of stream capture"),
     Rule("empty-capture-warns", "2.0", "9.9", "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream.",
          "torch's own source, CUDAGraph.cpp"),
