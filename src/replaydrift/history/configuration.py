@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from replaydrift.history.cost_lines import thresholds
 from replaydrift.history.release_repository import BRANCH
 from replaydrift.history.result_files import CAPTURE_MS, VERDICT
 
@@ -30,7 +31,8 @@ SETTINGS: Final[dict[str, Any]] = {
     "hash_length": 8,
     # asv's own list of regressions holds what differs from the baseline. A code is no quantity, so no rise of it counts; a
     # capture time of a few attempts is listed only where it doubled. `replaydrift check` decides what changed.
-    "regressions_thresholds": {f".*{VERDICT}.*": 1000.0, f".*{CAPTURE_MS}.*": 1.0},
+    # What the thresholds of costs rest on stands beside them.
+    "regressions_thresholds": {f".*{VERDICT}.*": 1000.0, f".*{CAPTURE_MS}.*": 1.0} | thresholds(),
 }
 
 

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from replaydrift import releases
+from replaydrift.costs.cost_store import CostStore
 from replaydrift.errors import StoreError
 from replaydrift.history.chain import Step
+from replaydrift.history.cost_lines import CostPoint, cost_benchmarks, cost_rows
 from replaydrift.history.figures import CODES, Figures, code, differs, figures_of
 from replaydrift.releases import Release, Table
 from replaydrift.store import Store
@@ -58,6 +60,12 @@ class Machine:
     engine: str
     gpu: str
     releases: list[Recorded] = field(default_factory=list)
+    costs: list[tuple[str, CostPoint]] = field(default_factory=list)  # The line of its release, and what a block holds of it.
+
+    @property
+    def names(self) -> list[str]:
+        """Every release that anything is stored of."""
+        return list(dict.fromkeys([*(recorded.release for recorded in self.releases), *(point.release for _, point in self.costs)]))
 
     @property
     def facts(self) -> dict[str, str]:
@@ -89,8 +97,8 @@ def benchmark(case: str, kind: str, version: str) -> dict[str, Any]:
 def read_machines(store: Store, table: Table, say: Callable[[str], None] = lambda _: None) -> list[Machine]:
     """All machines of the store; StoreError where a file is damaged, or a machine's results are of two engines or GPUs."""
     machines = []
-    for name in store.machines():
-        say(f"reads {len(store.releases(name))} releases of machine {name}")
+    for name in sorted({*store.machines(), *CostStore(store.root).machines()}):
+        say(f"reads {len(store.releases(name))} releases of machine {name}, {len(CostStore(store.root).blocks(name))} blocks of costs")
         machines.append(read_machine(store, name, table))
     return machines
 
@@ -98,7 +106,10 @@ def read_machines(store: Store, table: Table, say: Callable[[str], None] = lambd
 def read_machine(store: Store, name: str, table: Table) -> Machine:
     """One machine, with numbers in the place of records: what a history needs fits into memory, a whole store may not."""
     machine: Machine | None = None
-    for release, wheel in _in_order(store.releases(name), table):
+    costs = [one for block in CostStore(store.root).blocks(name) for one in CostStore(store.root).read_block(name, block)]
+    swept = store.releases(name)
+    lines = dict(_in_order(sorted({*swept, *(one.environment.release for one in costs)}), table))
+    for release in (release for release in lines if release in swept):
         sweep = store.read(name, release)
         environment = sweep.environment
         machine = machine or Machine(name, environment.engine, environment.gpu)
@@ -108,7 +119,10 @@ def read_machine(store: Store, name: str, table: Table) -> Machine:
                 f"{environment.gpu!r} ({release}): move one of them to a folder of its own under {str(store.verdicts)!r}",
             )
         figures = {case: figures_of(record, environment) for case, record in sweep.cases.items()}
-        machine.releases.append(Recorded(release, wheel, environment.recorded, figures))
+        machine.releases.append(Recorded(release, lines[release], environment.recorded, figures))
+    for one in costs:
+        machine = machine or Machine(name, one.environment.engine, one.environment.gpu)
+        machine.costs.append((lines[one.environment.release], CostPoint.of(one)))
     if machine is None:
         raise StoreError(f"machine {name!r} has no results in {str(store.root)!r}: run `nox -s matrix` first")
     return machine
@@ -153,34 +167,42 @@ def write_result_files(folder: Path, machines: Sequence[Machine], chain: Sequenc
     measured = {case for recorded in everything for case, seen in recorded.figures.items() if seen.capture_ms is not None}
     kinds = {case: [DIFFERS, VERDICT, *([CAPTURE_MS] if case in measured else [])] for case in current}
     entries = [benchmark(case, kind, current[case]) for case in current for kind in kinds[case]]
+    entries += cost_benchmarks([point for machine in machines for _, point in machine.costs])
     _write(fresh / "benchmarks.json", {entry["name"]: entry for entry in entries} | {"version": _BENCHMARKS_VERSION})
     seconds = {step.version: step.seconds for step in chain}
+
+    def add(machine: Machine, release: str, params: dict[str, str], environment: str, rows: Mapping[str, Any]) -> int:
+        version = Release.parse(release).version
+        tree = {
+            "commit_hash": commits[version],
+            "date": seconds[version] * 1000,
+            "durations": {},
+            "env_name": environment,
+            "env_vars": {},
+            "params": machine.facts | params,
+            "python": "",
+            "requirements": {},
+            "result_columns": _COLUMNS,
+            "results": rows,
+            "version": _RESULTS_VERSION,
+        }
+        _write(fresh / machine.name / f"{commits[version][:8]}-{environment}.json", tree)
+        return 1
+
     count = 0
     for machine in machines:
         _write(fresh / machine.name / "machine.json", machine.facts | {"version": _MACHINE_VERSION})
         bases = baselines(machine)
         for recorded in machine.releases:
-            version = Release.parse(recorded.release).version
-            environment = environment_name(recorded.wheel)
-            tree = {
-                "commit_hash": commits[version],
-                "date": seconds[version] * 1000,
-                "durations": {},
-                "env_name": environment,
-                "env_vars": {},
-                "params": machine.facts | {"wheel": recorded.wheel},
-                "python": "",
-                "requirements": {},
-                "result_columns": _COLUMNS,
-                "results": {
-                    name: [[value], [], figures.version]
-                    for case, figures in recorded.figures.items()
-                    for name, value in numbers(case, figures, bases).items()
-                },
-                "version": _RESULTS_VERSION,
+            rows = {
+                name: [[value], [], figures.version]
+                for case, figures in recorded.figures.items()
+                for name, value in numbers(case, figures, bases).items()
             }
-            _write(fresh / machine.name / f"{commits[version][:8]}-{environment}.json", tree)
-            count += 1
+            count += add(machine, recorded.release, {"wheel": recorded.wheel}, environment_name(recorded.wheel), rows)
+        for wheel, point in machine.costs:
+            place = {"wheel": wheel, "block": point.block}
+            count += add(machine, point.release, place, f"{environment_name(wheel)}-{point.block}", cost_rows(point))
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
     return count

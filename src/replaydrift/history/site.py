@@ -50,7 +50,7 @@ def derive(store: Store, *, table: Table | None = None, say: Callable[[str], Non
         return None
     folder = derived_folder(store)
     folder.mkdir(parents=True, exist_ok=True)
-    chain = chain_of((recorded.release for machine in machines for recorded in machine.releases), table)
+    chain = chain_of((name for machine in machines for name in machine.names), table)
     commits = build_repository(folder / configuration.REPOSITORY, chain)
     count = write_result_files(folder / configuration.RESULTS, machines, chain, commits)
     say(f"wrote {count} result files and a repository of {len(chain)} releases in {str(folder)!r}")
