@@ -133,6 +133,7 @@ def test_a_stale_tail_that_leaks_makes_a_result_wrong():
     graphs.put = put_and_forget_the_length
 
     assert requests.wrong(graphs.serve) == len(TRACE) - TRACE.count(64)
+    assert requests.wrong(graphs.serve, most=2) == 2
 
 
 def test_one_shared_pool_holds_less_than_a_pool_for_each_graph_and_the_order_of_policies_does_not_matter():
@@ -175,6 +176,20 @@ def test_a_watch_takes_the_parts_of_a_capture_apart():
     assert watch.capture_ms == []
     assert watch.nodes > 2
     assert graphed(sample).shape == (2, 4)
+
+
+def test_a_watched_graph_shows_the_arguments_of_torchs_own():
+    """Code that asks what torch offers gets the same answer while it is measured."""
+    import inspect
+
+    from replaydrift.measuring.watching import watching
+
+    def signatures():
+        return [inspect.signature(getattr(torch.cuda.CUDAGraph, name)) for name in ("__new__", "capture_begin", "capture_end", "replay")]
+
+    plain = signatures()
+    with watching():
+        assert signatures() == plain
 
 
 def test_a_replay_that_gives_another_result_than_eager_code_is_noticed():

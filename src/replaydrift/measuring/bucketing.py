@@ -12,8 +12,9 @@ import ast
 import hashlib
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,12 +22,13 @@ from replaydrift.case_version import code_version
 from replaydrift.measuring import capturing, gpu, workloads
 from replaydrift.measuring.planting import Plant, followed_by_work
 from replaydrift.measuring.results import Measured
-from replaydrift.measuring.timing import Instruments, Stopwatch, in_turn
+from replaydrift.measuring.timing import LEAST_SAMPLES, Instruments, Stopwatch, in_turn
 from replaydrift.measuring.workload_costs import under_load
 
 Wish = dict[str, Any]  # of the request: model, trace, name, policy, buckets, shared_pool
 _LEAST_ROUNDS: Final = 3
-_CAPTURES: Final = 3
+_CAPTURE_TIME_S: Final = 0.2
+_SERVED_BY_THE_MODEL: Final = 32
 _TOLERANCE: Final = 1e-3
 _NO_GRAPH: Final = "eager code captures nothing and copies nothing"
 
@@ -41,7 +43,7 @@ class Requests:
         source = workloads.random_input(max(lengths) + len(lengths), network.size)
         self.inputs = [source[number : number + length] for number, length in enumerate(lengths)]
         self._lengths = {length: torch.full((1,), length, device="cuda") for length in set(lengths)}
-        self._right: list[tuple[Any, Any]] = []
+        self._right: dict[int, tuple[Any, Any]] = {}
 
     def length(self, number: int) -> Any:
         """The length of a request as a tensor on the GPU."""
@@ -51,17 +53,26 @@ class Requests:
         """What eager code makes of a request now."""
         return self.network.run(self.inputs[number], self.length(number))
 
-    def wrong(self, serve: Callable[[int], tuple[Any, Any]]) -> int:
-        """How many requests, served in the order of the trace, get another result than from eager code."""
+    def wrong(self, serve: Callable[[int], tuple[Any, Any]], most: int | None = None) -> int:
+        """How many requests, the first `most` or all, served in the order of the trace, get another result than from eager code."""
         import torch
 
-        if not self._right:
-            self._right = [self.eager(number) for number in range(len(self.lengths))]
-        wrong = torch.zeros((), dtype=torch.int64, device="cuda")
-        for number, right in enumerate(self._right):
-            alike = [torch.isclose(*pair, rtol=_TOLERANCE, atol=_TOLERANCE).all() for pair in zip(serve(number), right, strict=True)]
-            wrong += ~(alike[0] & alike[1])
-        return int(wrong)
+        lengths = self.lengths[:most]
+        everyone = range(len(lengths))
+        if len(lengths) not in self._right:
+            self._right[len(lengths)] = _joined(self.eager(number) for number in everyone)
+        right, served = self._right[len(lengths)], _joined(serve(number) for number in everyone)
+        alike = [torch.isclose(*pair, rtol=_TOLERANCE, atol=_TOLERANCE).all(1).tolist() for pair in zip(served, right, strict=True)]
+        ends = list(accumulate(lengths))
+        return sum(not (alike[1][number] and all(alike[0][end - lengths[number] : end])) for number, end in enumerate(ends))
+
+
+def _joined(results: Iterable[tuple[Any, Any]]) -> tuple[Any, Any]:
+    """The hidden states of all requests one after the other, and their means, a row each."""
+    import torch
+
+    hidden, means = zip(*results, strict=True)
+    return torch.cat(hidden), torch.stack(means)
 
 
 class Graphs:
@@ -81,7 +92,7 @@ class Graphs:
         pool = torch.cuda.graph_pool_handle() if shared else None
         for bucket in reversed(self.buckets):
             step = self._step(bucket)
-            capturing.warm_up(step, stream)
+            capturing.warm_up(step, stream, steps=1)  # The kernels have been loaded, and libraries have what they allocate once.
             self._captured[bucket] = capturing.capture(step, stream, pool)
         torch.cuda.synchronize()
         self.capture_ms = (time.perf_counter() - begun) * 1000
@@ -157,31 +168,44 @@ def prepare(wish: Wish) -> tuple[Requests, Any]:
     return requests, stream
 
 
-def count(wish: Wish, requests: Requests, stream: Any) -> tuple[Measured, Graphs]:
-    """The counts of a policy but for wrong results, and its graphs, ready to serve."""
+def count(wish: Wish, requests: Requests, stream: Any) -> tuple[Measured, float]:
+    """The counts of a policy but for wrong results, and the milliseconds of its captures. Its graphs are gone again afterwards.
+
+    Memory is counted from the same start for each policy: nothing of another one lives, and no result of any request.
+    """
     found, buckets = Measured(subject(wish), version(wish)), wish["buckets"] or ()
-    found.count("own_pools_reserved_bytes", Graphs(requests, buckets, stream, shared=False).reserved_bytes)
-    shared = Graphs(requests, buckets, stream, shared=True)
-    found.count("reserved_bytes", shared.reserved_bytes)
-    graphs = shared if wish["shared_pool"] else Graphs(requests, buckets, stream, shared=False)
+    own = Graphs(requests, buckets, stream, shared=False)
+    found.count("own_pools_reserved_bytes", own.reserved_bytes)
+    if wish["shared_pool"]:
+        del own
+        graphs = Graphs(requests, buckets, stream, shared=True)
+        found.count("reserved_bytes", graphs.reserved_bytes)
+    else:
+        graphs = own
     found.count("graphs", len(graphs.graphs))
     found.count("pool_bytes", capturing.pool_bytes(graphs.graphs))
     found.count("buckets", len(graphs.buckets))
     found.count("real_elements", sum(requests.lengths))
     found.count("padded_elements", graphs.padded)
-    return found, graphs
+    return found, graphs.capture_ms
 
 
 def count_all(wishes: Sequence[Wish], begin: Callable[[str], None]) -> list[Measured]:
-    """The exact counts of several policies over one trace; `begin` is told whose turn it is."""
+    """The exact counts of several policies over one trace; `begin` is told whose turn it is.
+
+    This is for the CPU model, on which a request takes milliseconds: only the first requests are served and compared.
+    """
     requests, stream = prepare(wishes[0])
-    found = []
+    every = []
     for wish in wishes:
         begin(subject(wish))
-        counted, graphs = count(wish, requests, stream)
-        counted.count("wrong_results", requests.wrong(graphs.serve))
-        found.append(counted)
-    return found
+        every.append(count(wish, requests, stream)[0])
+    for wish, found in zip(wishes, every, strict=True):
+        begin(found.subject)
+        graphs = Graphs(requests, wish["buckets"] or (), stream, shared=wish["shared_pool"])
+        found.count("wrong_results", requests.wrong(graphs.serve, _SERVED_BY_THE_MODEL))
+        del graphs
+    return every
 
 
 def measure_all(
@@ -190,32 +214,42 @@ def measure_all(
     """All costs of several policies over one trace, taken until about `until_s`; `begin` is told which one is set up."""
     requests, stream = prepare(wishes[0])
     stopwatch = Stopwatch(Instruments.of_torch())
-    everything: list[tuple[Measured, Graphs]] = []
+    counted = []
     for wish in wishes:
         begin(subject(wish))
-        if wish["buckets"]:
-            again = [Graphs(requests, wish["buckets"], stream, shared=wish["shared_pool"]).capture_ms for _ in range(_CAPTURES)]
-        else:
-            again = []
-        found, graphs = count(wish, requests, stream)
-        found.samples("trace_capture_ms", again)
-        everything.append((found, graphs))
-    # The results of eager code take memory: they are made when all memory has been counted.
+        counted.append(count(wish, requests, stream))
+    every: list[tuple[Measured, Graphs]] = []
     takes: dict[tuple[str, str], Callable[[], float]] = {}
-    for found, graphs in everything:
+    for wish, (found, capture_ms) in zip(wishes, counted, strict=True):
         begin(found.subject)
+        graphs, captures = _captured_again(wish, requests, stream, capture_ms)
         found.count("wrong_results", requests.wrong(graphs.serve))
+        if graphs.graphs:
+            found.samples("trace_capture_ms", captures)
+        else:
+            found.lacks |= dict.fromkeys(("trace_capture_ms", "input_copy_ms", "output_clone_ms"), _NO_GRAPH)
         factor = plants.get(found.subject, Plant()).gpu
         for metric, work in _works(requests, graphs).items():
             slower = followed_by_work(work, factor, stopwatch, stream) if metric == "trace_gpu_ms" else work
             takes[found.subject, metric] = _in_ms(stopwatch.gpu_us(slower))
-    samples = in_turn({f"{name} {metric}": take for (name, metric), take in takes.items()}, until_s, least=_LEAST_ROUNDS)
-    for found, graphs in everything:
+        every.append((found, graphs))
+    samples = in_turn(takes, until_s, least=_LEAST_ROUNDS)
+    for found, _ in every:
         for metric in ("trace_gpu_ms", "input_copy_ms", "output_clone_ms"):
-            found.samples(metric, samples.get(f"{found.subject} {metric}", ()))
-        if not graphs.graphs:
-            found.lacks |= dict.fromkeys(("trace_capture_ms", "input_copy_ms", "output_clone_ms"), _NO_GRAPH)
-    return [found for found, _ in everything], under_load(lambda: everything[0][1].serve(0), stopwatch)
+            found.samples(metric, samples.get((found.subject, metric), ()))
+    return [found for found, _ in every], under_load(lambda: every[0][1].serve(0), stopwatch)
+
+
+def _captured_again(wish: Wish, requests: Requests, stream: Any, first_ms: float) -> tuple[Graphs, list[float]]:
+    """The graphs of a policy, ready to serve, and the milliseconds of all captures: more where they are soon done."""
+    captures = [first_ms]
+    until = time.perf_counter() + _CAPTURE_TIME_S
+    while True:
+        graphs = Graphs(requests, wish["buckets"] or (), stream, shared=wish["shared_pool"])
+        captures.append(graphs.capture_ms)
+        if len(captures) >= LEAST_SAMPLES or time.perf_counter() >= until or not graphs.graphs:
+            return graphs, captures
+        del graphs
 
 
 def _works(requests: Requests, graphs: Graphs) -> dict[str, Callable[[], None]]:

@@ -13,15 +13,15 @@ from typing import Any, Final
 WARMUPS: Final = 3
 
 
-def warm_up(step: Callable[[], object], stream: Any) -> float:
-    """Milliseconds of three eager steps on the capture stream until the GPU is done."""
+def warm_up(step: Callable[[], object], stream: Any, steps: int = WARMUPS) -> float:
+    """Milliseconds of so many eager steps on the capture stream until the GPU is done."""
     import torch
 
     torch.cuda.synchronize()
     begun = time.perf_counter()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
-        for _ in range(WARMUPS):
+        for _ in range(steps):
             step()
     torch.cuda.current_stream().wait_stream(stream)
     torch.cuda.synchronize()

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+Key = TypeVar("Key", bound=Hashable)
 Work = Callable[[], object]
 
 # Events and the first launch of a batch may take up to a hundredth of what is measured.
@@ -99,18 +100,18 @@ class Stopwatch:
 
 
 def in_turn(
-    measures: Mapping[str, Callable[[], float]],
+    measures: Mapping[Key, Callable[[], float]],
     until_s: float,
     *,
     least: int = LEAST_SAMPLES,
     most: int = MOST_SAMPLES,
     clock: Callable[[], float] = time.perf_counter,
-) -> dict[str, list[float]]:
+) -> dict[Key, list[float]]:
     """Samples of each measure, taken in rounds of which every second goes backwards, so that a drift falls on all alike.
 
     There are at least `least` rounds, and no more than `most` or than begin before `until_s` on the clock.
     """
-    samples: dict[str, list[float]] = {name: [] for name in measures}
+    samples: dict[Key, list[float]] = {name: [] for name in measures}
     order = list(measures)
     for number in range(most):
         if number >= least and clock() >= until_s:

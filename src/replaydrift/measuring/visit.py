@@ -107,7 +107,8 @@ def _measure(request: Request, kind: str, members: dict[str, Any], until_s: floa
             if reading is not None:
                 tell({"reading": asdict(reading)})
     except Exception as error:  # noqa: BLE001 - the failure of a subject is what is told of it
-        tell({"subject": turn or next(iter(members)), "failed": f"{class_name(error)}: {text_of(error)}"[:_LONGEST_FAILURE]})
+        line = text_of(error).strip().partition("\n")[0]
+        tell({"subject": turn or next(iter(members)), "failed": f"{class_name(error)}: {line}"[:_LONGEST_FAILURE]})
 
 
 def _measured(

@@ -6,6 +6,7 @@ instantiation are wanted apart, every graph is made with keep_graph=True and ins
 
 from __future__ import annotations
 
+import functools
 import inspect
 import time
 import weakref
@@ -111,4 +112,6 @@ def _watched(plain: Any, watch: Watch) -> type:
             super().capture_end()
             watch.captured(self, self._begun)
 
+    for name in ("__new__", "__init__", "capture_begin", "capture_end"):  # A case may ask what arguments there are.
+        functools.update_wrapper(getattr(CUDAGraph, name), getattr(plain, name))
     return CUDAGraph
