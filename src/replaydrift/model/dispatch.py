@@ -113,12 +113,13 @@ def on_device_run(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator
     waits = traits.syncs or _has_mask(args, kwargs, traits)
     if waits:
         synchronise_for(traits.name)
-    blas.use(traits.name)
+    blas.prepare(traits.name)
     if accumulation.is_one(traits, args, kwargs):
         return execute(aten.add_.Tensor, args, kwargs, operator(aten.add_.Tensor))
     if traits.random:
         return random.run(func, args, kwargs, traits, execute)
     results = execute(func, args, kwargs, traits)
+    blas.work(traits.name)
     if waits and DEVICE.observer is not None:
         DEVICE.observer.host_waited(DEVICE.stream)
     return results

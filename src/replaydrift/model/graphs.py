@@ -9,7 +9,7 @@ import weakref
 from itertools import count
 from typing import Any
 
-from replaydrift.model import random, rules
+from replaydrift.model import blas, random, rules
 from replaydrift.model.allocator import Block, PoolId
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.costs import COSTS
@@ -58,6 +58,7 @@ class GraphBase:
         self._capture: Capture | None = None
         self._nodes: list[Node] | None = None
         self._pool: PoolId | None = None
+        self._origin = DEFAULT_STREAM
         self._side_pools: list[PoolId] = []  # pools of a user's own that were used in the capture
         self._has_exec = False
         self._ended = False
@@ -103,7 +104,7 @@ class GraphBase:
         asked = tuple(pool) if pool is not None else new_pool_id()
         self._register(random.default_state())
         DEVICE.begin_recording_to(asked)
-        self._pool = asked
+        self._pool, self._origin = asked, stream
         capture = Capture(next(DEVICE.next_capture), self._pool, stream, capture_error_mode)
         capture.tails[stream] = frozenset()
         capture.graph_id, capture.graph, capture.pools_before = id(self), weakref.ref(self), DEVICE.pools_entered
@@ -212,6 +213,8 @@ class GraphBase:
         """Let go of the nodes and of the pool. Blocks that tensors still hold stay theirs."""
         if self._nodes is not None:
             _destroy_in_captures()
+        if self._ended:
+            blas.graph_ended(self._origin)
         held = [self._pool] if self._pool and (self._ended or rules.use("failed-capture-keeps-pool") is None) else []
         for pool in [*held, *self._side_pools]:
             if pool in DEVICE.allocator.pools:

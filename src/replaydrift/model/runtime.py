@@ -84,7 +84,7 @@ FUNCTIONS: dict[str, Any] = {
     "_cuda_resetPeakMemoryStats": statistics.reset_peaks,
     "_cuda_resetAccumulatedMemoryStats": statistics.reset_accumulated,
     "_cuda_clearCublasWorkspaces": blas.clear_workspaces,
-    "_cuda_getCurrentBlasHandle": lambda: 0,
+    "_cuda_getCurrentBlasHandle": blas.current_handle,
     "_cuda_get_sync_debug_mode": lambda: 0,
     "_cuda_ipc_collect": lambda: None,
     "_cuda_hasPrimaryContext": lambda *_: True,
