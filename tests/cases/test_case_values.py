@@ -24,6 +24,7 @@ CATALOGUE = read_catalogue(read_library(FOLDER))
 PROGRAM = """
 import importlib.util, json, os, sys, unittest
 import torch
+import torch._dynamo  # Optimizers import it, each for itself, which takes seconds.
 import replaydrift.model
 from replaydrift.child.encoding import encode_yield
 replaydrift.model.install()
