@@ -28,8 +28,11 @@ SILENCE_LIMIT_S: Final = 600.0
 _TICK_S: Final = 0.2
 _GRACE_S: Final = 10.0
 _DIGITS: Final = 6  # Of a sample: finer than any clock.
+# A visit that outlived its driver would disturb those that come after it.
 _BOOTSTRAP: Final = f"""{LOADING}
 import runpy
+from replaydrift.child.processes import die_with_parent
+die_with_parent(int(sys.argv[2]))
 runpy.run_module("replaydrift.measuring", run_name="__main__", alter_sys=True)
 """
 
@@ -71,7 +74,7 @@ def listen(
         asked.seek(0)
         try:
             process = subprocess.Popen(
-                [interpreter(python), "-c", _BOOTSTRAP, str(PACKAGE)],
+                [interpreter(python), "-c", _BOOTSTRAP, str(PACKAGE), str(os.getpid())],
                 stdin=asked,
                 stdout=subprocess.PIPE,
                 stderr=log,
