@@ -75,7 +75,7 @@ def bars(rows: Sequence[Row], metric: str, label: str) -> Markup:
     if not values:
         return Markup("")
     left = CHAR * max(len(row.name) for row in rows) + 14
-    texts = [f"{with_unit(row.value[1], metric) if row.value else '–'} {row.note}".strip() for row in rows]
+    texts = [", ".join(part for part in (with_unit(row.value[1], metric) if row.value else "–", row.note) if part) for row in rows]
     right = WIDTH - CHAR * max(map(len, texts)) - 12
     right = max(right, left + 90)
     highest = max(high for _, _, high in values)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from statistics import median
 from typing import Final
 
@@ -21,31 +20,10 @@ from replaydrift.report.html.costs_changed import Step, steps
 from replaydrift.report.html.inputs import flat
 from replaydrift.report.html.numbers import interval, with_unit
 
-# The columns of the tables: a metric, and what a reader calls it.
-_STEP: Final = {
-    "eager_gpu_us": "eager step",
-    "replay_gpu_us": "replay",
-    "replay_host_us": "replay() call",
-    "bare_loop_gpu_us": "bare launch loop",
-    "first_replay_us": "first replay",
-    "capture_ms": "capture",
-    "record_ms": "of which recording",
-    "instantiate_ms": "of which instantiation",
-    "pool_bytes": "pool",
-    "nodes": "nodes",
-    "graphs": "graphs",
-}
-_TRACE: Final = {
-    "buckets": "buckets",
-    "graphs": "graphs",
-    "trace_gpu_ms": "trace",
-    "input_copy_ms": "of which input copies",
-    "output_clone_ms": "of which output clones",
-    "trace_capture_ms": "warm-up and capture",
-    "own_pools_reserved_bytes": "reserved, own pools",
-    "reserved_bytes": "reserved, one pool",
-    "wrong_results": "wrong results",
-}
+# What a column shows: the median of a metric, or what a function says about a subject.
+Column = str | Callable[[Costs, str], str]
+
+_UNMEASURED: Final = "not measured"
 _EACH_TIME: Final = {"eager_gpu_us": "eager step", "replay_gpu_us": "replay", "replay_host_us": "replay() call"}
 _ONCE: Final = {"capture_ms": "capture", "instantiate_ms": "instantiate", "first_replay_us": "first replay"}
 
@@ -90,6 +68,7 @@ class Trace:
 
     model: str
     name: str
+    timed: bool  # The chart is of times; else of the elements that are computed.
     chart: Markup
     table: Table
 
@@ -200,7 +179,7 @@ def _workloads(found: Shown | None) -> Workloads | None:
         each_time=_over_sizes(costs, chains, _EACH_TIME, "What every step costs"),
         once=_over_sizes(costs, chains, _ONCE, "What is paid once"),
         paid=paid_after([_paid(costs, subject) for subject in subjects], "Replays after which a capture has paid for itself"),
-        table=_table(costs, subjects, _STEP, "workload", {"paid after": lambda subject: _paid_text(_paid(costs, subject))}),
+        table=_table(costs, subjects, "workload", {**_STEP, "replays that pay": _paid_text}),
         lacks=tuple(sorted(lacks)),
     )
 
@@ -225,15 +204,19 @@ def _paid(costs: Costs, subject: str) -> Row:
             once = 1000 * (capture + (one.value("warmup_ms") or 0))
             samples.append(once / (eager - replay) if eager > replay else math.inf)
     if not samples:
-        return Row(subject, None, "not measured")
+        return Row(subject, None, _UNMEASURED)
     low, middle, high = interval(samples)
     if math.isinf(high):
-        return Row(subject, None, "never: no faster than eager" if math.isinf(middle) else "not sure ever: not always faster than eager")
+        return Row(subject, None, "never: no faster than eager" if math.isinf(middle) else "not sure: not always faster than eager")
     return Row(subject, (low, middle, high))
 
 
-def _paid_text(row: Row) -> str:
-    return f"{row.value[1]:,.0f} replays" if row.value else "" if row.note == "not measured" else row.note
+def _paid_text(costs: Costs, subject: str) -> str:
+    """The same in a word."""
+    row = _paid(costs, subject)
+    if row.value:
+        return f"{row.value[1]:,.0f}"
+    return "" if row.note == _UNMEASURED else row.note.partition(":")[0]
 
 
 def _traces(costs: Costs) -> Iterator[Trace]:
@@ -246,21 +229,22 @@ def _traces(costs: Costs) -> Iterator[Trace]:
     for (model, name), policies in sorted(found.items()):
         prefix = f"bucketing/{model}/{name}/"
         subjects = [prefix + policy for policy in sorted(policies, key=lambda policy: (*_place(policy), policy))]
-        rows = [_trace_row(costs, subject) for subject in subjects]
-        more = {"waste": partial(_waste, costs), "with capture": partial(_with_capture, costs)}
-        table = _table(costs, subjects, _TRACE, "policy", more, shorten=prefix)
-        yield Trace(model, name, bars(rows, "trace_gpu_ms", f"The {name} trace through the {model}"), table)
+        timed = any(costs.values(subject, "trace_gpu_ms") for subject in subjects)
+        metric = "trace_gpu_ms" if timed else "padded_elements"
+        rows = [_trace_row(costs, subject, metric) for subject in subjects]
+        chart = bars(rows, metric, f"The {name} trace through the {model}")
+        yield Trace(model, name, timed, chart, _table(costs, subjects, "policy", _TRACE, shorten=prefix))
 
 
 def _place(policy: str) -> tuple[int]:
     return (MEASURED.index(policy) if policy in MEASURED else len(MEASURED),)
 
 
-def _trace_row(costs: Costs, subject: str) -> Row:
-    values = costs.values(subject, "trace_gpu_ms")
-    wrong = costs.values(subject, "wrong_results")
-    note = f"✗ {max(wrong):.0f} wrong" if any(wrong) else ""
-    return Row(subject.rpartition("/")[2], interval(values) if values else None, note)
+def _trace_row(costs: Costs, subject: str, metric: str) -> Row:
+    values, wrong, waste = costs.values(subject, metric), costs.values(subject, "wrong_results"), _waste(costs, subject)
+    notes = [f"{waste} waste"] if waste not in ("", "0.0%") else []
+    notes += [f"✗ {max(wrong):.0f} wrong"] if any(wrong) else []
+    return Row(subject.rpartition("/")[2], interval(values) if values else None, ", ".join(notes))
 
 
 def _waste(costs: Costs, subject: str) -> str:
@@ -283,30 +267,51 @@ def _groups(costs: Costs) -> Iterator[tuple[str, Table]]:
         if kind_of(subject) == "case":
             found.setdefault(subject.partition("/")[0], []).append(subject)
     for group, subjects in sorted(found.items()):
-        table = _table(costs, subjects, _STEP, "case")
+        table = _table(costs, subjects, "case", _STEP)
         if len(table.columns) > 1:
             yield group, table
 
 
-def _table(
-    costs: Costs,
-    subjects: Sequence[str],
-    metrics: Mapping[str, str],
-    first: str,
-    more: Mapping[str, Callable[[str], str]] | None = None,
-    *,
-    shorten: str = "",
-) -> Table:
-    """The medians of the metrics, those left out that no subject has; `more` are columns that a function of the subject gives."""
-    columns: list[tuple[str, list[str]]] = []
-    for metric, name in metrics.items():
-        texts = [with_unit(median(values), metric) if (values := costs.values(subject, metric)) else "" for subject in subjects]
-        columns.append((name, texts))
-    for name, text in (more or {}).items():
-        columns.append((name, [text(subject) for subject in subjects]))
-    there = [(name, texts) for name, texts in columns if any(texts)]
-    rows = zip(*([subject.removeprefix(shorten) for subject in subjects], *(texts for _, texts in there)), strict=True)
-    return Table((first, *(name for name, _ in there)), tuple(rows))
+def _table(costs: Costs, subjects: Sequence[str], first: str, columns: Mapping[str, Column], *, shorten: str = "") -> Table:
+    """The medians of metrics and what else the columns say, those left out that no subject has; `shorten` is cut off the subjects."""
+    found: list[tuple[str, list[str]]] = []
+    for name, column in columns.items():
+        texts = [_median(costs, subject, column) if isinstance(column, str) else column(costs, subject) for subject in subjects]
+        found += [(name, texts)] if any(texts) else []
+    rows = zip(*([subject.removeprefix(shorten) for subject in subjects], *(texts for _, texts in found)), strict=True)
+    return Table((first, *(name for name, _ in found)), tuple(rows))
+
+
+def _median(costs: Costs, subject: str, metric: str) -> str:
+    values = costs.values(subject, metric)
+    return with_unit(median(values), metric) if values else ""
+
+
+# The columns of the tables, as a reader calls them.
+_STEP: Final[Mapping[str, Column]] = {
+    "eager step": "eager_gpu_us",
+    "replay": "replay_gpu_us",
+    "replay() call": "replay_host_us",
+    "bare launch loop": "bare_loop_gpu_us",
+    "first replay": "first_replay_us",
+    "capture": "capture_ms",
+    "of which recording": "record_ms",
+    "of which instantiation": "instantiate_ms",
+    "pool": "pool_bytes",
+    "nodes": "nodes",
+    "graphs": "graphs",
+}
+_TRACE: Final[Mapping[str, Column]] = {
+    "buckets": "buckets",
+    "waste": _waste,
+    "trace": "trace_gpu_ms",
+    "with capture": _with_capture,
+    "of the trace: input copies": "input_copy_ms",
+    "output clones": "output_clone_ms",
+    "reserved, own pools": "own_pools_reserved_bytes",
+    "reserved, one pool": "reserved_bytes",
+    "wrong results": "wrong_results",
+}
 
 
 def _failures(own: Iterable[Costs]) -> Iterator[tuple[str, str, str]]:
