@@ -163,6 +163,16 @@ def test_the_chosen_cases_costs_are_looked_at_alone(home: Path) -> None:
     assert (code, "chain" in text) == (0, False)
 
 
+def test_a_problem_with_what_the_gate_does_not_ask_fails_nothing(home: Path) -> None:
+    """Costs of a case from two blocks do not compare, which is said and passes: the gate does not ask about cases."""
+    put(OLD, name="g/bug")
+    put(NEW, name="g/bug", block="two")
+    code, text = run(*CHECK, "--cases", "g/bug")
+    assert code == 0
+    assert "times compare within a block" in text
+    assert ET.fromstring(run(*CHECK, "--junit")[1]).get("skipped") == "0"
+
+
 def test_forms_for_programs(home: Path) -> None:
     """JSON, JUnit and Markdown say the same of costs as the text."""
     put(OLD, noise=(*NOISE[:5], 1.5), nodes=1000)

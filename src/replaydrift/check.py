@@ -119,7 +119,9 @@ def check(
             continue
         path = explaining(change, machine, entries, lambda start, end: _within(start, end, old, new))
         findings.append(Finding(change, path))
-    priced = _costs_between(costs, machine, old, new, wanted if only else None)
+    # Entries of several cases share a step, whose costs are compared once.
+    whole = cache(lambda start, end: _costs_between(costs, machine, start, end, None))
+    priced = _costs_between(costs, machine, old, new, wanted) if only else whole(old, new)
     return Check(
         machine=machine,
         engine=after.environment.engine,
@@ -131,7 +133,7 @@ def check(
         stale=tuple(
             entry
             for entry in entries
-            if (entry.case in wanted or not only) and _is_stale(entry, store.releases(machine), read, machine, old, new, costs)
+            if (entry.case in wanted or not only) and _is_stale(entry, store.releases(machine), read, machine, old, new, whole)
         ),
         environment=environment_changes(before, after),
         costs=priced,
@@ -183,7 +185,8 @@ def _within(start: str, end: str, old: str, new: str) -> bool:
 
 
 def _is_stale(
-    entry: Explanation, there: Iterable[str], read: Callable[[str], Sweep], machine: str, old: str, new: str, costs: CostStore | None,
+    entry: Explanation, there: Iterable[str], read: Callable[[str], Sweep], machine: str, old: str, new: str,
+    costs: Callable[[str, str], CostCheck | None],
 ) -> bool:  # fmt: skip
     """True where both releases of an entry in range have its case, and the change it explains is no longer there.
 
@@ -195,7 +198,7 @@ def _is_stale(
     if start is None or end is None:
         return False
     if entry.change == explained.CHANGE:
-        priced = _costs_between(costs, machine, start, end, frozenset({entry.case}))
+        priced = costs(start, end)
         return priced is not None and explained.is_stale(entry, priced)
     before, after = read(start).cases.get(entry.case), read(end).cases.get(entry.case)
     return before is not None and after is not None and not still_true(entry, compare(entry.case, before, after))

@@ -157,6 +157,13 @@ def test_counts_of_the_model_lose_nothing_in_another_block() -> None:
     assert (check.problem, check.cannot_tell, check.same) == ("", False, 1)
 
 
+def test_counts_of_one_release_alone_compare_with_nothing(tmp_path: Path) -> None:
+    """Where the model counted one release and not the other, costs say nothing about the two."""
+    store = CostStore(tmp_path)
+    store.write(costs(OLD, visit(1, chain_1000=subject(nodes=1000)), of=block(OLD), where=environment(OLD, "model", "model", "model")))
+    assert costs_between(store, "model", OLD, NEW) is None
+
+
 def test_toolkits_are_named() -> None:
     """Default wheels compare though their CUDA differs, and both toolkits are there to be named."""
     sides = [replace(side(release), environment=environment(release, torch={"cuda": cuda})) for release, cuda in ((OLD, "13.0"), (NEW, "13.2"))]
@@ -171,13 +178,22 @@ def changed_last(new: Costs, **metrics: Subject) -> Costs:
 
 def test_what_a_release_lacks_is_no_gap_and_what_failed_is() -> None:
     """A metric that a release is too old for stops nothing; one that failed on a headline subject leaves the gate without an answer."""
-    lacking, failed = Subject("v1", {}, {"replay_gpu_us": "new in 2.8"}), Subject("v1", {}, {}, "OutOfMemoryError: x")
+    lacking, failed = Subject("v1", {}, {"replay_gpu_us": "new in 2.8"}), Subject("", {}, {}, "OutOfMemoryError: x")
     old = changed_last(side(), **{"mlp/256": lacking, "chain/10": failed})
     new = changed_last(side(NEW), **{name: subject(replay_gpu_us=9.0) for name in ("mlp/256", "chain/10")})
     check = compare_costs(old, new)
     found = {finding.subject: finding for finding in check.findings if finding.answer == "missing"}
     assert (found["mlp/256"].undecided, found["mlp/256"].why) == (False, f"{OLD} lacks it: new in 2.8")
     assert (found["chain/10"].undecided, found["chain/10"].why) == (True, f"{OLD} has no value of it: OutOfMemoryError: x")
+
+
+def test_a_subject_that_failed_in_some_processes() -> None:
+    """What failed in one of six processes is measured in too few, and the failure is named."""
+    new = side(NEW)
+    failed = replace(new.visits[2], subjects={"chain/1000": Subject("", {}, {}, "OutOfMemoryError: x")})
+    found = of(compare_costs(side(), replace(new, visits=(*new.visits[:2], failed, *new.visits[3:]))), "replay_gpu_us")
+    assert (found.answer, found.undecided) == ("cannot-tell", True)
+    assert found.why == "6 and 5 processes, and 6 a side are needed: OutOfMemoryError: x"
 
 
 def test_between_stored_releases(tmp_path: Path) -> None:

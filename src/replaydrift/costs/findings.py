@@ -76,7 +76,8 @@ class CostFinding:
 class CostCheck:
     """The costs of `old` and `new` side by side. `problem` says what keeps times from being compared at all, and is empty else.
 
-    `family` is the number of times that the gate compared, `pending` that of visits which the block still lacks.
+    `family` is the number of times that the gate compared, `pending` that of visits which the block still lacks. `asked` is false
+    where the gate asks about nothing that was measured, so that a problem is none of its.
     """
 
     old: str
@@ -88,6 +89,7 @@ class CostCheck:
     family: int = 0
     pending: int = 0
     problem: str = ""
+    asked: bool = True
 
     @property
     def news(self) -> tuple[CostFinding, ...]:
@@ -102,7 +104,7 @@ class CostCheck:
     @property
     def cannot_tell(self) -> bool:
         """True where the gate has no answer to something it asks."""
-        return bool(self.problem or self.undecided)
+        return bool((self.problem and self.asked) or self.undecided)
 
     @property
     def same(self) -> int:

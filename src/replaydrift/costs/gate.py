@@ -7,20 +7,21 @@ are false). Exact counts have no false alarms and compare for equality, across b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from statistics import geometric_mean
 
 from replaydrift.costs import statistics
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.findings import Answer, CostCheck, CostFinding
-from replaydrift.costs.metrics import METRICS
+from replaydrift.costs.metrics import METRICS, is_headline
 from replaydrift.costs.records import Costs, Subject
 from replaydrift.costs.statistics import ALPHA, NEEDED
 
 
 def costs_between(store: CostStore, machine: str, old: str, new: str, subjects: Collection[str] | None = None) -> CostCheck | None:
-    """The costs of two releases (full names) on a machine; None where neither has any (of `subjects`, where they are given).
+    """The costs of two releases (full names) on a machine; None where neither has any (of `subjects`, where they are given), or one
+    alone has counts, which compare with nothing.
 
     They are those of the newest block that has both, finished blocks before unfinished ones. Without such a block only counts
     compare, each from the newest block of its release.
@@ -39,9 +40,11 @@ def costs_between(store: CostStore, machine: str, old: str, new: str, subjects: 
         return None
     if len(sides) == 2:
         return compare_costs(sides[old], sides[new], subjects)
-    (there,) = sides
-    lacking = new if there == old else old
-    return CostCheck(old, new, "", (), problem=f"costs of {there} were measured (block {newest[there]!r}), those of {lacking} were not")
+    ((there, alone),) = sides.items()
+    if not _has_times(alone):
+        return None
+    problem = f"costs of {there} were measured (block {newest[there]!r}), those of {new if there == old else old} were not"
+    return CostCheck(old, new, "", (), problem=problem, asked=_asked([alone], subjects))
 
 
 def compare_costs(old: Costs, new: Costs, subjects: Collection[str] | None = None) -> CostCheck:
@@ -52,7 +55,7 @@ def compare_costs(old: Costs, new: Costs, subjects: Collection[str] | None = Non
     names = sorted({*old.subjects, *new.subjects} if subjects is None else {*old.subjects, *new.subjects} & set(subjects))
     findings = [finding for name in names for finding in _of_subject(old, new, name, times=not problem)]
     findings, family = _decide(findings)
-    if problem and all(METRICS[metric].exact for side in (old, new) for _, metric, _ in side.series()):
+    if problem and not _has_times(old) and not _has_times(new):
         problem = ""  # Nothing was timed (the CPU model): nothing is lost.
     return CostCheck(
         old=before.release,
@@ -64,7 +67,19 @@ def compare_costs(old: Costs, new: Costs, subjects: Collection[str] | None = Non
         family=family,
         pending=len(old.missing) + len(new.missing) if one_block else 0,
         problem=problem,
+        asked=_asked([old, new], subjects),
     )
+
+
+def _asked(sides: Iterable[Costs], subjects: Collection[str] | None) -> bool:
+    """True where the gate asks about any of these times."""
+    series = ((name, metric) for side in sides for name, metric, _ in side.series() if subjects is None or name in subjects)
+    return any(is_headline(name, metric) for name, metric in series)
+
+
+def _has_times(costs: Costs) -> bool:
+    """True where anything was timed: not on the CPU model."""
+    return any(not METRICS[metric].exact for visit in costs.kept for one in visit.subjects.values() for metric in one.metrics if metric in METRICS)
 
 
 def _not_comparable(old: Costs, new: Costs) -> str:
@@ -86,7 +101,7 @@ def _of_subject(old: Costs, new: Costs, name: str, *, times: bool) -> Iterator[C
     """The findings of one subject, times not yet decided. Without `times` only counts are looked at."""
     sides = old.of(name), new.of(name)
     metrics = sorted({metric for side in sides for one in side for metric in one.metrics if metric in METRICS})
-    versions = [sorted({one.version for one in side}) for side in sides]
+    versions = [sorted({one.version for one in side if one.metrics}) for side in sides]  # What failed has none.
     for metric in metrics:
         if not times and not METRICS[metric].exact:
             continue
@@ -102,7 +117,7 @@ def _of_subject(old: Costs, new: Costs, name: str, *, times: bool) -> Iterator[C
         elif METRICS[metric].exact:
             yield _counted(undecided, values)
         else:
-            yield _timed(undecided, values)
+            yield _timed(undecided, values, _failure(sides[0]) or _failure(sides[1]))
 
 
 def _missing(finding: CostFinding, side: Costs) -> CostFinding:
@@ -129,11 +144,11 @@ def _counted(finding: CostFinding, values: list[tuple[float, ...]]) -> CostFindi
     return replace(finding, answer="same" if before == after else "changed", before=before, after=after)
 
 
-def _timed(finding: CostFinding, values: list[tuple[float, ...]]) -> CostFinding:
+def _timed(finding: CostFinding, values: list[tuple[float, ...]], failure: str) -> CostFinding:
     """The comparison of two sides; the answer waits for the family. Too few processes, or a time of nothing, have none."""
     fewest = min(len(side) for side in values)
     if fewest < NEEDED:
-        why = f"{len(values[0])} and {len(values[1])} processes, and {NEEDED} a side are needed"
+        why = f"{len(values[0])} and {len(values[1])} processes, and {NEEDED} a side are needed{failure}"
         return replace(finding, answer="cannot-tell", why=why)
     if min(min(side) for side in values) <= 0:
         return replace(finding, answer="cannot-tell", why="a process measured a time of nothing")

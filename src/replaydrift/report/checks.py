@@ -153,7 +153,7 @@ def to_junit(check: Check) -> str:
     """JUnit XML: a test a finding; unexplained news fail, what cannot be told is skipped."""
     costs = [finding for _, own in listed(check.costs) for finding in own] if check.costs else []
     failures = len(check.unexplained) + len(check.unexplained_costs) + len(check.stale)
-    problem = check.costs.problem if check.costs else ""
+    problem = check.costs.problem if check.costs and check.costs.asked else ""
     skipped = len(check.undecided) + sum(finding.undecided for finding in costs) + bool(problem)
     total = str(len(check.findings) + len(costs) + bool(problem) + len(check.stale) + check.same)
     suite = ET.Element(
