@@ -14,8 +14,13 @@ from types import ModuleType
 
 import pytest
 
+from replaydrift.costs.cost_store import CostStore
+from replaydrift.costs.metrics import METRICS
+from replaydrift.costs.suite import WORKLOADS
+from replaydrift.history.cost_lines import cost_benchmark, cost_benchmark_name
 from replaydrift.history.result_files import KINDS, benchmark, benchmark_name
 from replaydrift.library import read_library
+from replaydrift.measuring.workloads import version_of
 from replaydrift.store import Store
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -30,12 +35,12 @@ def verdicts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Module
     for name in ("PYTHON", "RELEASE", "MACHINE"):
         monkeypatch.delenv(f"REPLAYDRIFT_{name}", raising=False)
     yield importlib.import_module("benchmarks.verdicts")
-    for name in ("benchmarks.verdicts", "benchmarks"):
+    for name in ("benchmarks.costs", "benchmarks.verdicts", "benchmarks"):
         sys.modules.pop(name, None)
 
 
 def test_asv_discovers_what_publish_derives(tmp_path: Path) -> None:
-    """Discovery finds three benchmarks a case and nothing else, each with the name, version, unit and title that publish writes."""
+    """Discovery finds three benchmarks a case and the costs of workloads, each with the name, version, unit and title that publish writes."""
     spec = find_spec("asv")
     if spec is None or spec.origin is None:
         pytest.skip("asv is not installed")
@@ -48,9 +53,16 @@ def test_asv_discovers_what_publish_derives(tmp_path: Path) -> None:
     found = {entry["name"]: entry for entry in json.loads((tmp_path / "found.json").read_text())}
     cases = read_library(PROJECT / "cases").cases
     expected = {benchmark_name(case.name, kind): benchmark(case.name, kind, case.version) for case in cases for kind in KINDS}
-    assert found.keys() == expected.keys()
+    for subject in WORKLOADS:
+        for metric in ("replay_gpu_us", "capture_ms", "nodes"):
+            version = version_of(subject.partition("/")[0])
+            expected[cost_benchmark_name(subject, metric)] = cost_benchmark(subject, METRICS[metric], version)
+    costs = {name for name in found if ".track_cost_" in name}
+    assert found.keys() - costs == {name for name in expected if ".track_cost_" not in name}
+    assert costs == {cost_benchmark_name(subject, metric) for subject in WORKLOADS for metric in METRICS} & costs
     for key in ("version", "unit", "type", "pretty_name", "timeout", "params"):
-        assert {name: found[name][key] for name in found} == {name: expected[name][key] for name in found}, key
+        wanted = {name: entry[key] for name, entry in expected.items() if key in entry}
+        assert {name: found[name][key] for name in wanted} == wanted, key
 
 
 def test_a_group_runs_once_for_all_its_numbers(verdicts: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,3 +100,20 @@ def test_a_group_fills_the_store(verdicts: ModuleType, monkeypatch: pytest.Monke
     (machine,) = store.machines()
     sweep = store.read(machine, torch.__version__)
     assert set(sweep.cases) == {case.name for case in verdicts.LIBRARY.group("rng").cases}
+
+
+@pytest.mark.usefixtures("verdicts")
+def test_costs_are_measured_once_and_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Beside a real torch the first benchmark of costs makes a visit, which is in the store; on the CPU model only counts have numbers."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("REPLAYDRIFT_RESULTS", str(tmp_path / "results"))
+    costs = importlib.import_module("benchmarks.costs")
+    monkeypatch.setattr(costs, "WORKLOADS", ("chain/10",))
+    folder = costs.setup_cache()
+
+    assert getattr(costs, "chain.10.track_cost_nodes")(folder) == 10
+    assert math.isnan(getattr(costs, "chain.10.track_cost_replay_gpu_us")(folder)) is not torch.cuda.is_available()
+    store = CostStore(tmp_path / "results")
+    (machine,) = store.machines()
+    (block,) = store.blocks(machine)
+    assert [one.environment.release for one in store.read_block(machine, block)] == [torch.__version__]
