@@ -118,11 +118,17 @@ def mask_fix():
 
 
 def number_bug():
-    """torch.where takes a Python number for its other side: 4, 16, 36.
+    """torch.where takes a number that is a tensor on the CPU for its other side: 4, 16, 36.
 
-    Seen instead: an error. Most operators pass a number to their kernel by value; this one makes a tensor of it on the CPU and
-    copies that to the GPU.
+    Seen instead: an error. Most operators read such a number when they are launched and pass it to their kernel by value;
+    this one copies it to the GPU first.
     """
+    zero = torch.tensor(0.0)
+    yield from _replays(lambda x: torch.where(x > 0, x * x.sum(), zero))
+
+
+def number_fix():
+    """torch.where takes a Python number for its other side, of which it makes a tensor on the GPU with a fill: 4, 16, 36."""
     yield from _replays(lambda x: torch.where(x > 0, x * x.sum(), 0.0))
 
 

@@ -169,14 +169,19 @@ class TestInCapture:
             x += 1
             ways[how]()
 
-    def test_a_number_for_a_side_of_where_is_such_a_copy(self):
-        """torch.where makes a CPU tensor of a number and moves it; outside a capture that is no matter."""
-        x = torch.ones(2, device="cuda")
-        assert torch.where(x > 1, x, 5.0).tolist() == [5, 5]
+    def test_a_tensor_of_the_cpu_for_a_side_of_where_is_such_a_copy(self):
+        """torch.where moves one without dimensions over; outside a capture that is no matter, and a Python number needs no copy."""
+        x, five = torch.ones(2, device="cuda"), torch.tensor(5.0)
+        assert torch.where(x > 1, x, five).tolist() == [5, 5]
         assert torch.where(torch.ones(2) > 1, torch.ones(2), 5.0).tolist() == [5, 5]
         with pytest.raises(RuntimeError, match=REFUSED), torch.cuda.graph(torch.cuda.CUDAGraph()):
             x += 1
-            torch.where(x > 1, x, 5.0)
+            torch.where(x > 1, x, five)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = torch.where(x > 1, 4, x).where(x < 0, 5.0) + torch.where(x > 1, 1.0, 2)
+        graph.replay()
+        assert y.tolist() == [7, 7]
 
     def test_filling_with_a_number_is_no_copy(self):
         """`full`, `arange`, `fill_` and assignment of a Python number to several elements are kernels."""

@@ -42,6 +42,23 @@ class TestView:
         assert both.to("cuda") is both
         assert both.to("cuda", copy=True) is not both
 
+    def test_a_copy_has_no_gaps_and_no_repeats(self):
+        """Views that are transposed, cut or expanded go to the device and back; what is dense keeps its strides."""
+        plain = torch.arange(12.0).view(3, 4)
+        strides = {"transposed": (1, 4), "cut": (2, 1), "expanded": (2, 1), "channels last": (16, 1, 8, 2)}
+        views = {
+            "transposed": plain.t(), "cut": plain[:, ::2], "expanded": plain[:, :1].expand(3, 2),
+            "channels last": torch.arange(16.0).view(1, 2, 2, 4).contiguous(memory_format=torch.channels_last),
+        }  # fmt: skip
+        for name, view in views.items():
+            there = view.cuda()
+            assert there.stride() == strides[name], name
+            assert torch.equal(there.cpu(), view)
+            assert there.cpu().stride() == strides[name]
+        there = plain.cuda()
+        for view in (lambda x: x.t(), lambda x: x[:, ::2], lambda x: x[:, :1].expand(3, 2)):
+            assert torch.equal(view(there).cpu(), view(plain))
+
     def test_numpy_and_dlpack_are_not_given_device_memory(self):
         """`numpy()` raises torch's own error; the copy on the host has it."""
         x = torch.ones(2, device="cuda")

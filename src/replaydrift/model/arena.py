@@ -29,7 +29,6 @@ BASE: Final = _bytes.data_ptr()
 DEVICE_START: Final = BASE + EMPTY_BYTES
 DEVICE_END: Final = DEVICE_START + DEVICE_BYTES
 PINNED_END: Final = DEVICE_END + PINNED_BYTES
-_views: dict[torch.dtype, torch.Tensor] = {torch.uint8: _bytes}
 # A finaliser must not die before what it watches.
 _watchers: dict[int, weakref.ref[memoryview]] = {}
 
@@ -81,15 +80,19 @@ def strided(storage: torch.Tensor, dtype: torch.dtype, size: Any, stride: Any) -
 
 
 def alias(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of the same form at the same address that keeps no block alive: a frozen pointer."""
-    dtype = tensor.dtype
-    view = _views.get(dtype)
-    if view is None:
-        whole = _bytes.numel() // dtype.itemsize * dtype.itemsize
-        view = _views[dtype] = _bytes[:whole].view(dtype)
-    offset, rest = divmod(pointer(tensor) - BASE, dtype.itemsize)
-    assert not rest, "a tensor that is not aligned to its own elements"
-    frozen = torch.as_strided(view, tensor.size(), tensor.stride(), offset)
+    """A tensor of the same form at the same address that keeps no block alive: a frozen pointer.
+
+    Its storage is no more than the tensor spans: some operators copy a whole storage.
+    """
+    size, stride, dtype = tensor.size(), tensor.stride(), tensor.dtype
+    address = pointer(tensor)
+    assert not address % dtype.itemsize, "a tensor that is not aligned to its own elements"
+    count = 1
+    for length, step in zip(size, stride, strict=True):
+        count += (length - 1) * step
+    frozen = torch.frombuffer(_whole, dtype=dtype, count=count if tensor.numel() else 1, offset=address - BASE)
+    if len(size) != 1 or stride[0] != 1 or not size[0]:
+        frozen = torch.as_strided(frozen, size, stride)
     if tensor.is_conj():
         frozen = torch._conj(frozen)
     return torch._neg_view(frozen) if tensor.is_neg() else frozen

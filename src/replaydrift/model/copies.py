@@ -10,7 +10,7 @@ from replaydrift.model import rules, waiting
 from replaydrift.model.arena import alias, is_pinned
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE
-from replaydrift.model.forms import form_of
+from replaydrift.model.forms import form_of, form_of_copy
 from replaydrift.model.pinned import PINNED
 from replaydrift.model.submission import submit
 
@@ -20,7 +20,7 @@ def to_device(source: torch.Tensor, *, non_blocking: bool, original: torch.Tenso
     if original is not None and is_pinned(original) and original.dtype == source.dtype:
         source = original
     _refuse_pageable(source)
-    form = form_of(source) if source.is_contiguous() else form_of(source.contiguous(memory_format=torch.preserve_format))
+    form = form_of_copy(source)
     return into_device(DEVICE.new_tensor(form.dtype, form.size, form.stride, form.nbytes), source, non_blocking=non_blocking)
 
 

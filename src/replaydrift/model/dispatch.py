@@ -34,6 +34,7 @@ class _State(threading.local):
     """What the operators of one thread of Python leave for the next."""
 
     last_was_on_device = False  # a factory that the backward pass calls without a tensor goes where its neighbours are
+    makes_on_device = False  # a function of C++ is at work whose own tensors go where its arguments lie
     asked_for_cpu = False  # `device="cpu"` was written out, which C++ cannot tell from a device it inherited
 
 
@@ -85,9 +86,9 @@ def _works_on_device(tensors: list[torch.Tensor], kwargs: dict[str, Any], traits
     if tensors:
         STATE.last_was_on_device = False
         return False
-    if traits.has_device and not STATE.asked_for_cpu and torch._C._current_graph_task_id() != -1:
-        return STATE.last_was_on_device
-    return False
+    if not traits.has_device or STATE.asked_for_cpu:
+        return False
+    return STATE.makes_on_device or (torch._C._current_graph_task_id() != -1 and STATE.last_was_on_device)
 
 
 def _on_host(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -262,7 +263,7 @@ def _index(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> An
 
 
 def _where(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator) -> Any:
-    """`torch.where`: a number for a side has become a tensor on the CPU, and is copied over first, a pageable copy."""
+    """`torch.where`: a tensor of the CPU without dimensions is copied over first, a pageable copy."""
     tensors = tensors_in(args)
     if not any(on_device(tensor) for tensor in tensors):
         if DEVICE.observer is not None:

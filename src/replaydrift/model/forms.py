@@ -34,6 +34,11 @@ def form_of(tensor: torch.Tensor) -> Form:
     return Form(tensor.dtype, size, stride, extent(size, stride) * tensor.dtype.itemsize)
 
 
+def form_of_copy(tensor: torch.Tensor) -> Form:
+    """The form of a copy: elements in the same order, without the gaps and repeats that the strides of a view may have."""
+    return form_of(tensor if tensor.is_contiguous() else torch.ops.aten.empty_like.default(tensor, device="meta"))
+
+
 def extent(size: tuple[int, ...], stride: tuple[int, ...]) -> int:
     """How many elements lie between the first and the last of this form, both included; 0 without elements."""
     if 0 in size:

@@ -70,6 +70,7 @@ def _read(func: Any) -> Operator:
         returns_arguments=tuple(returns),
         argument_names=tuple(argument.name for argument in schema.arguments),
         is_view=viewing
+        or torch.Tag.inplace_view in tags
         or name in ("aten::detach", "aten::alias", "aten::lift_fresh", "aten::_reshape_alias", "aten::_unsafe_view", "aten::split"),
         syncs=(data_dependent or name in _SYNCING) and name not in _NOT_SYNCING,
         random=torch.Tag.nondeterministic_seeded in tags or name in _RANDOM_WITHOUT_TAG,

@@ -17,7 +17,7 @@ from replaydrift.model.clock import CLOCK
 from replaydrift.model.device import DEVICE
 from replaydrift.model.dispatch import STATE
 from replaydrift.model.failures import lack
-from replaydrift.model.forms import form_of
+from replaydrift.model.forms import form_of, form_of_copy, tensors_in
 from replaydrift.model.pinned import PINNED
 
 CUDA: Final = torch.device("cuda", 0)
@@ -59,6 +59,9 @@ def install() -> None:
         setattr(torch, name, _cpu_marked(getattr(torch, name)))
     for name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided"):
         setattr(tensor, name, _cpu_marked(getattr(tensor, name)))
+    for holder, names in _MAKE_THEIR_OWN:
+        for name in names:
+            setattr(holder, name, _inheriting(getattr(holder, name)))
     _patch_storage()
 
 
@@ -85,7 +88,8 @@ class _Move(torch.autograd.Function):
         ctx.came_from_cuda = on_device(source)
         if to_cuda:
             return copies.to_device(source, non_blocking=non_blocking)
-        return copies.into_host(torch.empty_strided(source.shape, source.stride(), dtype=source.dtype), source, non_blocking=non_blocking)
+        form = form_of_copy(source)
+        return copies.into_host(torch.empty_strided(form.size, form.stride, dtype=form.dtype), source, non_blocking=non_blocking)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -254,6 +258,31 @@ def _cpu_marked(original: Any) -> Any:
 
     make.__name__, make.__doc__ = original.__name__, original.__doc__
     return make
+
+
+def _inheriting(original: Any) -> Any:
+    """The same function, which says that tensors it makes within go where its arguments lie: C++ believes those on the CPU."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if STATE.makes_on_device or not any(on_device(tensor) for tensor in tensors_in((args, kwargs))):
+            return original(*args, **kwargs)
+        STATE.makes_on_device = True
+        try:
+            return original(*args, **kwargs)
+        finally:
+            STATE.makes_on_device = False
+
+    call.__name__, call.__doc__ = original.__name__, original.__doc__
+    return call
+
+
+# Functions of C++ that make a tensor on the device of their arguments: of a number, a range, a mask.
+_MAKE_THEIR_OWN: Final = (
+    (torch, ("where", "combinations", "corrcoef", "cov", "quantile", "nanquantile", "cosine_similarity", "logdet", "pinverse")),
+    (torch.Tensor, ("where", "corrcoef", "cov", "quantile", "nanquantile", "logdet", "pinverse")),
+    (torch.linalg, ("matrix_power", "matrix_rank", "pinv")),
+    (torch.nn.functional, ("scaled_dot_product_attention", "cosine_similarity")),
+)
 
 
 def _patch_storage() -> None:
