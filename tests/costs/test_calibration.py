@@ -135,6 +135,19 @@ def test_drift_is_seen() -> None:
     assert one.adjacent < one.sd / 3
 
 
+def test_another_number_than_the_median_may_be_quieter() -> None:
+    """Where processes differ in how often they are disturbed and not in their best, the lowest sample varies less than the median."""
+    whole = release(12)
+    visits = []
+    for number, visit in enumerate(whole.visits):
+        disturbed = tuple(5.0 * (1.3 if at < number else 1.0) for at in range(20))
+        one = replace(visit.subjects["chain/10"], metrics=dict(visit.subjects["chain/10"].metrics) | {"capture_ms": disturbed})
+        visits.append(replace(visit, subjects=dict(visit.subjects) | {"chain/10": one}))
+    (noise,) = (one for one in calibrate(replace(whole, visits=tuple(visits))).noise if (one.subject, one.metric) == ("chain/10", "capture_ms"))
+    assert noise.sd_lowest == noise.sd_quartile == 0
+    assert noise.sd > 0.05
+
+
 def test_what_cannot_calibrate_is_an_error() -> None:
     """Eleven visits do not make two sides of six, and counts alone need no calibration."""
     with pytest.raises(CalibrationError, match="11 visits that count, and two sides of 6 need 12"):

@@ -38,9 +38,10 @@ class Noise:
     """What an unchanged metric of one subject does between processes; shares are of splits.
 
     `sd` is the standard deviation of log medians, `adjacent` the same from neighbouring visits alone: much less than `sd` means
-    drift, which pairing visits would take away. `needed_margin` is the margin from which on the metric is called the same in 95 %
-    of splits. `found` gives for each slow-down of `PLANTED` the share of splits in which the gate calls it changed; nothing for a
-    metric that the gate does not ask about.
+    drift, which pairing visits would take away. `sd_quartile` and `sd_lowest` are what it would be if a visit gave the lower quartile
+    of its samples, or the lowest: much less than `sd` means that a median is not the number to take; None where that is no time.
+    `needed_margin` is the margin from which on the metric is called the same in 95 % of splits. `found` gives for each slow-down of
+    `PLANTED` the share of splits in which the gate calls it changed; nothing for a metric that the gate does not ask about.
     """
 
     subject: str
@@ -49,6 +50,8 @@ class Noise:
     median: float
     sd: float
     adjacent: float
+    sd_quartile: float | None
+    sd_lowest: float | None
     margin: float
     same: float
     needed_margin: float
@@ -123,7 +126,7 @@ def calibrate(costs: Costs, side: int = NEEDED, splits: int = SPLITS, seed: int 
         splits=len(chosen),
         with_margins=table.alarms(table.margins),
         without_margins=table.alarms(np.zeros(len(names))),
-        noise=tuple(_noise(table, row, rows[row]) for row in range(len(names))),
+        noise=tuple(_noise(table, row, rows[row], costs) for row in range(len(names))),
         left_out=left_out,
     )
 
@@ -164,7 +167,13 @@ def _log_medians(costs: Costs) -> tuple[dict[tuple[str, str], Any], int]:
     return whole, len(series) - len(whole)
 
 
-def _noise(table: Table, row: int, logs: Any) -> Noise:
+def _spread(costs: Costs, subject: str, metric: str, quantile: float) -> float | None:
+    """The standard deviation between visits of the logarithm of this quantile of their samples; None where one is not above zero."""
+    values = [float(np.quantile(one.metrics[metric], quantile)) for one in costs.of(subject)]
+    return float(np.std(np.log(values), ddof=1)) if min(values) > 0 else None
+
+
+def _noise(table: Table, row: int, logs: Any, costs: Costs) -> Noise:
     """What one metric does over all splits; `logs` are its log medians in the order of the visits."""
     subject, metric = table.names[row]
     headline = bool(table.headline[row])
@@ -181,6 +190,8 @@ def _noise(table: Table, row: int, logs: Any) -> Noise:
         median=exp(float(np.median(logs))),
         sd=float(np.std(logs, ddof=1)),
         adjacent=float(np.sqrt(np.mean(np.diff(logs) ** 2) / 2)),
+        sd_quartile=_spread(costs, subject, metric, 0.25),
+        sd_lowest=_spread(costs, subject, metric, 0.0),
         margin=margin,
         same=float(np.mean(statistics.p_outside(before, after, table.margins[row]) <= ALPHA)),
         needed_margin=float(np.expm1(np.quantile(reach, 0.95))),

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from replaydrift.costs.calibration import PLANTED, TARGET, TARGETED, Calibration, Noise, Planted
 from replaydrift.costs.statistics import ALPHA, POWER
+from replaydrift.report.cost_words import quantity
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -31,6 +32,8 @@ def print_calibration(found: Calibration, console: Console) -> None:
     headlines = sorted((one for one in found.noise if one.headline), key=lambda one: (one.metric, one.subject))
     if headlines:
         console.print()
+        console.print(_noise(headlines))
+        console.print(Text("\nShare of splits that find a planted slow-down:", style="bold"))
         console.print(_curves(headlines))
     others = sorted((one for one in found.noise if not one.headline), key=lambda one: -one.sd)
     if others:
@@ -53,17 +56,25 @@ def _power(found: Calibration) -> str:
     return f"Of planted slow-downs of {percent(TARGET, 0)} in {metrics}, {percent(found.power)} are found; {percent(POWER, 0)} must be."
 
 
-def _curves(noise: Sequence[Noise]) -> Table:
-    """A row a headline metric: its noise, margins, the smallest change found, and how often each planted slow-down is found."""
-    table = Table(
-        "subject", "metric", "median", "noise", "neighbours", "margin", "needs", "called same", "smallest",
-        *(f"finds {percent(change, 0)}" for change in PLANTED), box=None, pad_edge=False, header_style="bold",
-    )  # fmt: skip
+def _noise(noise: Sequence[Noise]) -> Table:
+    """A row a headline metric: how much medians vary between visits, neighbouring visits, and other numbers than medians; its margin,
+    the margin that this noise needs, and how often it is called the same.
+    """
+    columns = "subject", "metric", "median", "noise", "neighbours", "quartiles", "lowest", "margin", "needs", "called same"
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for one in noise:
-        table.add_row(
-            one.subject, one.metric, f"{one.median:,.4g}", percent(one.sd, 2), percent(one.adjacent, 2), percent(one.margin),
-            percent(one.needed_margin), percent(one.same, 0), percent(one.smallest), *(percent(share, 0) for share in one.found),
-        )  # fmt: skip
+        spreads = [f"{100 * spread:.2f} %" if spread is not None else "" for spread in (one.sd, one.adjacent, one.sd_quartile, one.sd_lowest)]
+        margins = percent(one.margin), percent(one.needed_margin), percent(one.same, 0)
+        table.add_row(one.subject, one.metric, quantity(one.median, one.metric), *spreads, *margins)
+    return table
+
+
+def _curves(noise: Sequence[Noise]) -> Table:
+    """A row a headline metric, its power curve: the smallest change that is found, and how often each planted slow-down is found."""
+    planted = [f"{percent(change, 0)} more" for change in PLANTED]
+    table = Table("subject", "metric", "smallest found", *planted, box=None, pad_edge=False, header_style="bold")
+    for one in noise:
+        table.add_row(one.subject, one.metric, percent(one.smallest), *(percent(share, 0) for share in one.found))
     return table
 
 
