@@ -122,7 +122,16 @@ def test_the_interpreter_is_nox_s_own_or_the_newest_with_wheels():
 
     assert planned("2.14.1", host).python == "/usr/bin/python3.10"
     assert planned("2.15.0", host).python == "/usr/bin/python3.13"
-    assert planned("2.1.0", dataclasses.replace(LAPTOP, own=(3, 12))).python_version == (3, 11)
+    assert planned("2.1.0", dataclasses.replace(SERVER, own=(3, 12))).python_version == (3, 11)
+
+
+def test_a_release_that_the_model_does_not_know_needs_a_gpu():
+    """With no GPU, a release older than those that the CPU model was held against is refused before anything is downloaded."""
+    with pytest.raises(ReleaseError, match=r"2\.8\.0 cannot run here: it needs an NVIDIA GPU, since the CPU model knows torch 2\.11"):
+        planned("2.8.0", LAPTOP)
+
+    assert planned("2.8.0", SERVER).for_gpu
+    assert not planned("2.11.0", LAPTOP).for_gpu
 
 
 def test_no_interpreter_is_refused_with_those_needed_and_those_there():
@@ -150,8 +159,8 @@ def test_an_unmeasured_size_is_an_estimate_and_said_to_be():
 
 def test_old_releases_get_the_numpy_they_were_built_with():
     """A torch before 2.3 was built against NumPy 1."""
-    assert "numpy<2" in planned("2.2.2").requirements
-    assert "numpy" in planned("2.3.0").requirements
+    assert "numpy<2" in planned("2.2.2", SERVER).requirements
+    assert "numpy" in planned("2.3.0", SERVER).requirements
 
 
 def test_the_wheel_that_pip_takes_corrects_the_plan():

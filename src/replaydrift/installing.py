@@ -17,6 +17,7 @@ from typing import Final
 
 from replaydrift.errors import ReleaseError
 from replaydrift.host import PYTHONS, Host
+from replaydrift.model.rules import OLDEST, knows
 from replaydrift.releases import Entry, Release, Table
 
 PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
@@ -78,6 +79,7 @@ def plan(
     entry = table.find(release.version)
     on_gpu = host.has_gpu if needs_gpu is None else needs_gpu and host.has_gpu
     build = release.build or ("cpu" if not on_gpu and pytorch_answers and torch_index is None else None)
+    _check_model(release, on_gpu=on_gpu)
     version, python = _interpreter(release, entry, host)
     _check_driver(release, build, entry, host, table, on_gpu=on_gpu)
     download, kept, measured = _sizes(build, entry, table)
@@ -178,6 +180,15 @@ def _interpreter(release: Release, entry: Entry | None, host: Host) -> tuple[tup
     raise ReleaseError(
         f"{release} cannot be installed: it has wheels for Python {_versions(wanted)}, "
         f"this machine has {_versions(host.pythons) or 'none of 3.10 to 3.13'}; install one of them, then run again",
+    )
+
+
+def _check_model(release: Release, *, on_gpu: bool) -> None:
+    """ReleaseError where only the CPU model could run the cases, and it does not know this release."""
+    if on_gpu or knows(release.version):
+        return
+    raise ReleaseError(
+        f"{release} cannot run here: it needs an NVIDIA GPU, since the CPU model knows torch {'.'.join(map(str, OLDEST))} and newer only",
     )
 
 

@@ -41,6 +41,11 @@ def install(scale: float = 1.0) -> ModelInfo:
         from replaydrift.model.dispatch import CudaModel
         from replaydrift.model.selftest import failures
 
+        if not rules.knows(torch.__version__):
+            raise ModelRefused(
+                f"found torch {torch.__version__}: the CPU model knows torch {'.'.join(map(str, rules.OLDEST))} and newer, and would be wrong "
+                "about what older ones refuse in a capture. Use a newer release, or a GPU"
+            )
         torch.set_num_threads(1)  # A pool of threads would not survive the fork of an attempt.
         rules.put_in_force(torch.__version__)
         runtime.install()

@@ -51,49 +51,54 @@ H200: Final = "an H200 with torch 2.11.0 to 2.15.0, driver 580"
 PER_CAPTURE: Final = "pytorch/pytorch pull request 176752"
 LAZY: Final = "pytorch/pytorch pull request 176753"
 RULES: Final = (
-    Rule("pageable-refused", "2.10", "9.9", PAGEABLE, f"{H200}: freed-cpu-input; the text stands in libtorch_cuda.so of these releases"),
-    Rule("captured-pinned-withheld", "2.0", "9.9", "", f"{H200}: freed-cpu-input/bug-pinned"),
-    Rule("unregistered-generator-refused", "2.0", "2.11", NOT_IN_CAPTURE_MODE, f"{H200}: rng/custom-unregistered on 2.11.0"),
+    Rule("pageable-refused", "2.11", "9.9", PAGEABLE, f"{H200}: freed-cpu-input; the text stands in libtorch_cuda.so of these releases"),
+    Rule("captured-pinned-withheld", "2.11", "9.9", "", f"{H200}: freed-cpu-input/bug-pinned"),
+    Rule("unregistered-generator-refused", "2.11", "2.11", NOT_IN_CAPTURE_MODE, f"{H200}: rng/custom-unregistered on 2.11.0"),
     Rule("unregistered-generator-refused", "2.12", "2.13", NOT_REGISTERED, f"{H200}: rng/custom-unregistered on 2.12.1 and 2.13.0; {PER_CAPTURE}"),
     Rule("generator-registered-on-first-use", "2.14", "9.9", "", f"{H200}: rng/custom-unregistered on 2.14.1 and 2.15.0; {LAZY}"),
     Rule("register-generator-deprecated", "2.14", "9.9", REGISTER_DEPRECATED, f"{H200}: rng/custom-registered, on stderr, from 2.14 on; {LAZY}"),
-    Rule("generator-state-blocks", "2.0", "2.11", "capture-stream", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 on 2.11.0; CUDAGeneratorImpl.cpp: register_graph", mechanism=True),
+    Rule("generator-state-blocks", "2.11", "2.11", "capture-stream", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 on 2.11.0; CUDAGeneratorImpl.cpp: register_graph", mechanism=True),
     Rule("generator-state-blocks", "2.12", "2.13", "default-stream", f"{H200}: dynamic-input/bug gives 0,1,1,3,3,5; {PER_CAPTURE}: init_capture_state", mechanism=True),
     Rule("generator-state-blocks", "2.14", "9.9", "first-use", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 again; {LAZY}: get_capture_state", mechanism=True),
-    Rule("seed-in-capture", "2.0", "9.9", OTHER_SEED, "the text stands in libtorch_cuda.so of 2.11.0 to 2.15.0; pytorch/pytorch pull request 162505"),
-    Rule("cublas-handle-in-capture", "2.0", "9.9", "CUBLAS_STATUS_NOT_INITIALIZED", "the seed, torch 2.14: autocast-cache/fix-inside without a warm-up"),
-    Rule("blas-workspaces", "2.0", "2.11", "kept", "CublasHandlePool.cpp: cublas_handle_stream_to_workspace", mechanism=True),
+    Rule("seed-in-capture", "2.11", "9.9", OTHER_SEED, "the text stands in libtorch_cuda.so of 2.11.0 to 2.15.0; pytorch/pytorch pull request 162505"),
+    Rule("cublas-handle-in-capture", "2.11", "9.9", "CUBLAS_STATUS_NOT_INITIALIZED", "the seed, torch 2.14: autocast-cache/fix-inside without a warm-up"),
+    Rule("blas-workspaces", "2.11", "2.11", "kept", "CublasHandlePool.cpp: cublas_handle_stream_to_workspace", mechanism=True),
     Rule("blas-workspaces", "2.12", "2.14", "until-a-graph-ends", "pytorch/pytorch pull request 175276: clearCublasWorkspacesForStream", mechanism=True),
     Rule("blas-workspaces", "2.15", "9.9", "each-call", "pytorch/pytorch pull request 194311; libtorch_cuda.so of 2.15.0 has TORCH_CUBLAS_WORKSPACE_CACHE",
          mechanism=True),
-    Rule("failed-capture-keeps-generator", "2.0", "2.11", RANDOM_STUCK,
+    Rule("failed-capture-keeps-generator", "2.11", "2.11", RANDOM_STUCK,
          f"CUDAGeneratorImpl.cpp of these releases: a lost capture skips capture_epilogue, and the text stands in libtorch_cuda.so; gone with {PER_CAPTURE}"),
-    Rule("failed-capture-stays-under-way", "2.0", "2.12", "beginAllocateToPool: already recording to mempool_id",
+    Rule("failed-capture-stays-under-way", "2.11", "2.12", "beginAllocateToPool: already recording to mempool_id",
          "pytorch/pytorch pull request 180395; in 2.11.0 and 2.12.1 capture_end checks the error before it ends the allocation"),
-    Rule("failed-capture-keeps-pool", "2.0", "2.13", "", "pytorch/pytorch pull request 190348; CUDAGraph.h has allocated_pool_ from 2.14 on"),
-    Rule("graph-destroyed-in-capture", "2.0", "9.9", "operation not permitted when stream is capturing",
+    Rule("failed-capture-keeps-pool", "2.11", "2.13", "", "pytorch/pytorch pull request 190348; CUDAGraph.h has allocated_pool_ from 2.14 on"),
+    Rule("graph-destroyed-in-capture", "2.11", "9.9", "operation not permitted when stream is capturing",
          "pytorch/pytorch pull requests 161037 and 195397; CUDAGraph::reset of 2.11.0 to 2.15.0 sets no other capture mode"),
-    Rule("sync-in-capture", "2.0", "9.9", "", f"{H200}: hidden-scalar/grad-scaler-bug; CUDA's documentation of stream capture"),
-    Rule("empty-capture-warns", "2.0", "9.9", "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream.",
+    Rule("sync-in-capture", "2.11", "9.9", "", f"{H200}: hidden-scalar/grad-scaler-bug; CUDA's documentation of stream capture"),
+    Rule("empty-capture-warns", "2.11", "9.9", "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream.",
          "torch's own source, CUDAGraph.cpp"),
     Rule("accelerator-graph-refused", "2.12", "9.9", "Graph is not supported on device type: cuda",
          "the CUDA builds of 2.12.1, 2.14.1 and 2.15.0 without a GPU; pytorch/pytorch pull request 190307"),
-    Rule("pool-without-holder", "2.0", "2.11", _gone("/pytorch", 2799), "the text stands in libc10_cuda.so of 2.11.0"),
+    Rule("pool-without-holder", "2.11", "2.11", _gone("/pytorch", 2799), "the text stands in libc10_cuda.so of 2.11.0"),
     Rule("pool-without-holder", "2.12", "2.13", _gone("/pytorch", 3049), "the text stands in libc10_cuda.so of 2.12.1"),
     Rule("pool-without-holder", "2.14", "2.14", _gone("/__w/pytorch/pytorch", 3329), "the text stands in libc10_cuda.so of 2.14.1"),
     Rule("pool-without-holder", "2.15", "9.9", _gone("/__w/pytorch/pytorch", 3473), "the text stands in libc10_cuda.so of 2.15.0"),
 )  # fmt: skip
 
+# Nobody asked a GPU, or the libraries, of an older release which of the rows hold for it: 2.8 records pageable copies, for one.
+OLDEST: Final = (2, 11)
 RULES_IN_FORCE: dict[str, str] = {}
 _USED: set[str] = set()
 _MECHANISMS: Final = frozenset(rule.key for rule in RULES if rule.mechanism)
 
 
+def knows(release: str) -> bool:
+    """True for a release that is not older than those whose behaviour the rows were taken from."""
+    return _version(release) >= OLDEST
+
+
 def put_in_force(release: str) -> None:
     """Choose the rows that hold for this torch."""
-    match = re.match(r"(\d+)\.(\d+)", release)
-    assert match is not None
-    version = int(match[1]), int(match[2])
+    version = _version(release)
     RULES_IN_FORCE.clear()
     RULES_IN_FORCE.update((rule.key, rule.value) for rule in RULES if rule.holds(version))
 
@@ -118,6 +123,12 @@ def text(key: str) -> str:
 def rules_used() -> list[str]:
     """The keys of the rows that were used in this process, sorted."""
     return sorted(_USED)
+
+
+def _version(release: str) -> tuple[int, int]:
+    match = re.match(r"(\d+)\.(\d+)", release)
+    assert match is not None
+    return int(match[1]), int(match[2])
 
 
 def _minor(version: str) -> tuple[int, int]:
