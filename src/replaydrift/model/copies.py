@@ -19,7 +19,8 @@ def to_device(source: torch.Tensor, *, non_blocking: bool, original: torch.Tenso
     """A fresh device tensor with the source's values; `original` is the tensor whose memory the copy really reads."""
     if original is not None and is_pinned(original) and original.dtype == source.dtype:
         source = original
-    _refuse_pageable(source)
+    if not is_pinned(source):
+        _refuse_pageable()
     form = form_of_copy(source)
     return into_device(DEVICE.new_tensor(form.dtype, form.size, form.stride, form.nbytes), source, non_blocking=non_blocking)
 
@@ -30,8 +31,9 @@ def into_device(target: torch.Tensor, source: torch.Tensor, *, non_blocking: boo
     From pinned memory the copy reads the host's bytes when it runs; from pageable memory CUDA stages them at the call, and
     the host waits. Without `non_blocking` the host waits in any case.
     """
-    _refuse_pageable(source)
-    pinned = is_pinned(source)
+    pinned = _reads_in_place(source, target)
+    if not pinned:
+        _refuse_pageable()
     frozen = alias(source) if pinned else source.clone()
     into = alias(target)
 
@@ -56,8 +58,9 @@ def to_host(source: torch.Tensor, options: dict[str, Any], func: Any, *, non_blo
 
 def into_host(target: torch.Tensor, source: torch.Tensor, *, non_blocking: bool) -> torch.Tensor:
     """The target, which the copy fills at its end. Until then the host sees what was there."""
-    pinned = is_pinned(target)
-    _refuse_pageable(target)
+    pinned = _reads_in_place(target, source)
+    if not pinned:
+        _refuse_pageable()
     if DEVICE.capture is not None and not non_blocking:
         _wait(0.0)
     frozen = alias(source)
@@ -94,9 +97,18 @@ def _keep(tensor: torch.Tensor) -> None:
         capture.host_blocks.append(PINNED.record(tensor))
 
 
-def _refuse_pageable(host: torch.Tensor) -> None:
+def _reads_in_place(host: torch.Tensor, other: torch.Tensor) -> bool:
+    """True where the copy touches the host tensor's own memory, pinned; any other layout goes through a copy in pageable memory."""
+    if not is_pinned(host):
+        return False
+    extent = 1 + sum((length - 1) * stride for length, stride in zip(host.size(), host.stride(), strict=True))
+    alike = host.stride() == other.stride() and extent == host.numel()
+    return host.numel() == other.numel() and (alike or (host.is_contiguous() and other.is_contiguous()))
+
+
+def _refuse_pageable() -> None:
     """Raise as torch does where a captured copy would touch pageable memory. The capture itself stays valid."""
-    if DEVICE.capture is not None and not is_pinned(host):
+    if DEVICE.capture is not None:
         if DEVICE.observer is not None:
             DEVICE.observer.refused("pageable-in-capture", "copy_")
         raise RuntimeError(rules.text("pageable-refused"))

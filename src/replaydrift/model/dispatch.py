@@ -14,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from replaydrift.model import accumulation, blas, copies, random, waiting
-from replaydrift.model.arena import alias, is_pinned, on_device
+from replaydrift.model.arena import alias, on_device
 from replaydrift.model.clock import CLOCK
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE
@@ -193,9 +193,7 @@ def _written(args: Any, kwargs: dict[str, Any], traits: Operator, results: Any) 
 
 def freeze(tensor: torch.Tensor) -> torch.Tensor:
     """What a kernel launch keeps of an argument: an address, or the value of a number that was a CPU tensor."""
-    if on_device(tensor) or is_pinned(tensor):
-        return alias(tensor)
-    return tensor.clone()
+    return alias(tensor) if on_device(tensor) else tensor.clone()
 
 
 def _new_results(forms: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import torch
 
 from replaydrift.model import arena
+from replaydrift.model.allocator import Count
 from replaydrift.model.clock import CLOCK
 from replaydrift.model.device import DEVICE
 
@@ -23,6 +24,7 @@ class PinnedAllocator:
         self._sizes: dict[int, int] = {}
         self._recorded: dict[int, int] = {}  # address: number of captures that hold it
         self._waiting: list[int] = []
+        self.owned, self.owned_bytes, self.active, self.active_bytes = Count(), Count(), Count(), Count()
 
     def new_tensor(self, dtype: torch.dtype, size: Any, stride: Any, nbytes: int) -> torch.Tensor:
         """A tensor of this form in pinned memory."""
@@ -63,17 +65,25 @@ class PinnedAllocator:
     def _take(self, length: int) -> int:
         still: list[int] = []
         for address in self._waiting:
-            free = address not in self._recorded and self._busy_until.get(address, 0.0) <= CLOCK.now
-            (self._free.setdefault(self._sizes[address], []) if free else still).append(address)
+            if address in self._recorded or self._busy_until.get(address, 0.0) > CLOCK.now:
+                still.append(address)
+                continue
+            self._free.setdefault(self._sizes[address], []).append(address)
+            self.active.take(1)
+            self.active_bytes.take(self._sizes[address])
         self._waiting = still
         cached = self._free.get(length)
         if cached:
+            self.active.add(1)
+            self.active_bytes.add(length)
             return cached.pop(0)
         address = self._next
         if address + length > arena.PINNED_END:
             raise RuntimeError(f"the CPU model has {arena.PINNED_BYTES >> 20} MiB of pinned memory, all in use: ask for less")
         self._next += length
         self._sizes[address] = length
+        for count, amount in ((self.owned, 1), (self.active, 1), (self.owned_bytes, length), (self.active_bytes, length)):
+            count.add(amount)
         return address
 
 

@@ -83,6 +83,7 @@ FUNCTIONS: dict[str, Any] = {
     "_cuda_memorySnapshot": statistics.snapshot,
     "_cuda_resetPeakMemoryStats": statistics.reset_peaks,
     "_cuda_resetAccumulatedMemoryStats": statistics.reset_accumulated,
+    "_cuda_hostMemoryStats": statistics.host_memory_stats,
     "_cuda_clearCublasWorkspaces": blas.clear_workspaces,
     "_cuda_getCurrentBlasHandle": blas.current_handle,
     "_cuda_get_sync_debug_mode": lambda: 0,

@@ -6,6 +6,7 @@ from typing import Any
 
 from replaydrift.model.allocator import DEFAULT_POOL, Count, Statistics
 from replaydrift.model.device import DEVICE
+from replaydrift.model.pinned import PINNED
 
 
 def memory_stats(_device: int = 0) -> dict[str, Any]:
@@ -97,6 +98,17 @@ def snapshot(asked: Any = None) -> dict[str, Any]:
             ],
         })  # fmt: skip
     return {"segments": segments, "device_traces": [], "allocator_settings": {}, "external_annotations": []}
+
+
+def host_memory_stats() -> dict[str, Any]:
+    """What `torch._C._cuda_hostMemoryStats` gives: pinned blocks that there are, and those in use, in number and in bytes. No times."""
+    tree: dict[str, Any] = {
+        "allocations": _four(PINNED.owned),
+        "allocated_bytes": _four(PINNED.owned_bytes),
+        "active_requests": _four(PINNED.active),
+        "active_bytes": _four(PINNED.active_bytes),
+    }
+    return tree | {"num_host_alloc": PINNED.owned.gained, "num_host_free": PINNED.owned.lost}
 
 
 def _four(count: Count) -> dict[str, int]:

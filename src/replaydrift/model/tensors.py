@@ -129,8 +129,8 @@ def _to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
     memory_format = kwargs.get("memory_format")
     crosses = on_device(self) != (device.type == "cuda")
     result = self
-    if crosses and not on_device(self) and dtype is not None and dtype != self.dtype:
-        result = _original["to"](result, dtype)  # torch converts on the side of the source.
+    if crosses and not on_device(self) and dtype is not None and dtype != self.dtype and not non_blocking:
+        result = _original["to"](result, dtype)  # torch converts on the side of the source; without waiting, on the device.
     if crosses:
         result = move(result, device, non_blocking=non_blocking)
     if dtype is not None and dtype != result.dtype:

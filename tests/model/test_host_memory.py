@@ -1,0 +1,92 @@
+"""Host memory in copies and launches: which pinned memory a copy touches in place, and what becomes of a number on the host."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.modelled
+
+PAGEABLE = "unless the CPU tensor is pinned"
+
+
+def _captured(body):
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = body()
+    return graph, y
+
+
+class TestLayouts:
+    """A copy in one piece reads pinned memory in place; any other goes through pageable memory."""
+
+    def test_a_transposed_tensor_is_one_piece(self):
+        """A transposed pinned tensor is copied with its strides, and read again at each replay."""
+        host = torch.zeros(2, 3, pin_memory=True)
+        graph, y = _captured(lambda: host.t().to("cuda", non_blocking=True))
+        host.copy_(torch.arange(6.0).view(2, 3))
+        graph.replay()
+
+        assert y.tolist() == [[0, 3], [1, 4], [2, 5]]
+
+    def test_a_transposed_tensor_into_a_plain_one_is_refused(self):
+        """The target's order is another, so the host's elements are put in order first."""
+        host, target = torch.zeros(2, 3, pin_memory=True), torch.zeros(3, 2, device="cuda")
+        with pytest.raises(RuntimeError, match=PAGEABLE):
+            _captured(lambda: target.copy_(host.t(), non_blocking=True))
+
+    def test_a_number_spread_over_a_tensor_is_refused(self):
+        """One pinned element into eight is no copy in one piece."""
+        host, target = torch.ones(1, pin_memory=True), torch.zeros(8, device="cuda")
+        with pytest.raises(RuntimeError, match=PAGEABLE):
+            _captured(lambda: target.copy_(host, non_blocking=True))
+        assert target.copy_(host).tolist() == [1] * 8
+
+    def test_a_download_into_steps_is_refused(self):
+        """A target that is not in one piece is filled from pageable memory."""
+        host, x = torch.zeros(8, pin_memory=True), torch.ones(4, device="cuda")
+        with pytest.raises(RuntimeError, match=PAGEABLE):
+            _captured(lambda: host[::2].copy_(x, non_blocking=True))
+        host[::2].copy_(x)
+        assert host.tolist() == [1, 0] * 4
+
+    def test_steps_in_eager_code_are_read_at_the_call(self):
+        """Put in order on the host, they are no longer the memory that the host writes next."""
+        host = torch.ones(8, pin_memory=True)
+        torch.cuda._sleep(1_000_000)
+        y = host[::2].to("cuda", non_blocking=True)
+        host.fill_(9)
+        assert y.tolist() == [1] * 4
+
+
+def test_a_conversion_without_waiting_is_made_on_the_device():
+    """So the pinned memory is read at each replay; with waiting it is made on the host, and refused."""
+    host = torch.zeros(2, pin_memory=True)
+    graph, y = _captured(lambda: host.to("cuda", torch.float64, non_blocking=True))
+    host.fill_(3)
+    graph.replay()
+    assert (y.tolist(), y.dtype) == ([3, 3], torch.float64)
+    with pytest.raises(RuntimeError, match=PAGEABLE):
+        _captured(lambda: host.to("cuda", torch.float64))
+
+
+def test_a_number_on_the_host_is_frozen():
+    """A CPU tensor without dimensions goes into a kernel by value, pinned or not."""
+    x = torch.ones(2, device="cuda")
+    for factor in (torch.tensor(2.0), torch.tensor(2.0).pin_memory()):
+        graph, y = _captured(lambda factor=factor: x * factor)
+        factor.fill_(5)
+        graph.replay()
+        assert y.tolist() == [2, 2]
+
+
+def test_pinned_memory_is_counted():
+    """`host_memory_stats` counts blocks in powers of two: those there are, and those in use."""
+    x = torch.empty(3 << 20, dtype=torch.uint8, pin_memory=True)
+    stats = torch.cuda.host_memory_stats()
+    assert (stats["allocated_bytes.current"], stats["active_bytes.current"], stats["num_host_alloc"]) == (4 << 20, 4 << 20, 1)
+    del x
+    y = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
+    again = torch.cuda.host_memory_stats()
+    assert (again["allocated_bytes.current"], again["active_bytes.current"], again["num_host_alloc"]) == (4 << 20, 4 << 20, 1)
+    assert y.is_pinned()
