@@ -10,7 +10,7 @@ from replaydrift.model import rules, waiting
 from replaydrift.model.arena import alias, is_pinned
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE
-from replaydrift.model.forms import form_of, form_of_copy
+from replaydrift.model.forms import extent, form_of, form_of_copy
 from replaydrift.model.pinned import PINNED
 from replaydrift.model.submission import submit
 
@@ -101,8 +101,7 @@ def _reads_in_place(host: torch.Tensor, other: torch.Tensor) -> bool:
     """True where the copy touches the host tensor's own memory, pinned; any other layout goes through a copy in pageable memory."""
     if not is_pinned(host):
         return False
-    extent = 1 + sum((length - 1) * stride for length, stride in zip(host.size(), host.stride(), strict=True))
-    alike = host.stride() == other.stride() and extent == host.numel()
+    alike = host.stride() == other.stride() and extent(tuple(host.size()), host.stride()) == host.numel()
     return host.numel() == other.numel() and (alike or (host.is_contiguous() and other.is_contiguous()))
 
 
