@@ -70,7 +70,7 @@ def test_nothing_is_stored(trace: Path) -> None:
 def test_prices_as_given(trace: Path) -> None:
     """With --linear and --capture-ms the number of buckets is the one that pays."""
     text = words(run(trace, "--linear", "10,1", "--capture-ms", "0.5"))
-    assert "A step costs 10 + 1 × length µs, as given. A bucket costs 0.5 ms, as given." in text
+    assert "A request costs 10 + 1 × length µs, as given. A bucket costs 0.5 ms, as given." in text
     assert "Advised: 3 buckets, the number at which the requests and the captures together cost least" in text
     assert "1.5 ms once, for warm-up and capture" in text
     more = words(run(trace, "--linear", "10,1", "--capture-ms", "0.5", "--repeats", "64"))
@@ -88,6 +88,17 @@ def test_stored_prices(trace: Path) -> None:
     assert "eager 0 0.0% 60.5 ms 0 ms +" in text
     assert "top-3-eager 3 " in text
     assert "nothing below is a time" not in words(run(trace, "--linear", "10,1"))
+
+
+def test_a_curve_of_ones_own(trace: Path) -> None:
+    """A model of one's own is priced by what one measured of it, store or not."""
+    store(trace)
+    curve = trace.with_name("curve.csv")
+    curve.write_text("length,step_us,capture_ms\n10,20,0.5\n110,120,0.5\n")
+    text = words(run(trace, "--curve", str(curve)))
+    assert "says of lengths 10, 110." in text
+    assert "Advised: 3 buckets" in text
+    assert "give one of them" in run(trace, "--curve", str(curve), "--linear", "1,1").output
 
 
 def test_json(trace: Path) -> None:
@@ -108,7 +119,7 @@ def test_json(trace: Path) -> None:
         (("--linear", "10"), "found '10', expected two numbers of at least 0"),
         (("--linear", "10,-1"), "expected two numbers"),
         (("--linear", "nan,1"), "expected two numbers"),
-        (("--capture-ms", "3"), "say --linear A,B too"),
+        (("--capture-ms", "3"), "say --linear A,B too, or --curve CURVE.csv"),
         (("--buckets", "0"), "0 is not in the range"),
     ],
 )

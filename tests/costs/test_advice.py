@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from replaydrift.costs.advice import Prices, advise
+from replaydrift.costs.policies import bucket_for
 from replaydrift.costs.steps import StepCost
 from replaydrift.errors import TraceError
 
@@ -58,6 +61,26 @@ def test_multiples() -> None:
     best = advise(EVEN, PADDING, number=3, multiple_of=16).best
     assert all(bucket % 16 == 0 for bucket in best.buckets)
     assert best.buckets[-1] == 112
+
+
+@given(
+    st.dictionaries(st.integers(1, 14), st.integers(1, 5), min_size=1, max_size=4),
+    st.dictionaries(st.integers(1, 16), st.integers(0, 40), min_size=1, max_size=5),
+    st.integers(1, 2),
+    st.integers(1, 3),
+)
+def test_no_size_at_all_is_better(lengths: dict[int, int], points: dict[int, int], number: int, multiple_of: int) -> None:
+    """Also where a longer step is cheaper than a shorter one, no list of any sizes at all costs less than the best one found."""
+    step = StepCost(tuple(points.items()))
+    found = min(one.steps for one in advise(lengths, Prices("", step), number=number, multiple_of=multiple_of).by_number if one.steps is not None)
+    allowed = [size for size in range(1, 25) if size % multiple_of == 0]
+    # Beyond the last point a falling line goes on down to nothing, and no size is the best: what is measured is what counts.
+    longest = max(*points, *(-(-length // multiple_of) * multiple_of for length in lengths))
+    sizes = [size for size in allowed if size <= longest]
+    for many in range(1, number + 1):
+        for chosen in combinations(sizes, many):
+            if chosen[-1] >= max(lengths):
+                assert found <= sum(step.at(bucket_for(length, chosen) or 0) * count for length, count in lengths.items()) + 1e-9
 
 
 def test_memory_with_own_pools_and_with_one() -> None:

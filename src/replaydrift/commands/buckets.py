@@ -15,11 +15,12 @@ from replaydrift.commands import options
 from replaydrift.costs.advice import MOST, Advice, Option, Prices, advise
 from replaydrift.costs.curves import MODELS, stored_prices
 from replaydrift.costs.lengths import read_trace
+from replaydrift.costs.own_curve import read_prices
 from replaydrift.costs.steps import StepCost
 
 _NOT_TIMED = (
     "No costs are stored in {results}, so nothing below is a time: what is minimised is padding, one element as dear as another. "
-    "Measure with `replaydrift measure`, or say --linear A,B."
+    "Measure with `replaydrift measure`, or say --linear A,B or --curve CURVE.csv."
 )
 
 
@@ -46,8 +47,12 @@ class Linear(click.ParamType):  # type: ignore[type-arg]
 @click.option("--most", type=click.IntRange(min=1), default=MOST, show_default=True, help="How many buckets are tried at most.")
 @click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="How often so many requests come for one capture.")
 @click.option("--multiple-of", type=click.IntRange(min=1), default=1, show_default=True, help="Sizes are multiples of this.")
-@click.option("--linear", type=Linear(), help="A step costs A + B × length µs, instead of what is stored.")
-@click.option("--capture-ms", type=click.FloatRange(min=0), metavar="C", help="Warm-up and capture of a bucket, instead of what is stored.")
+@click.option("--linear", type=Linear(), help="A request costs A + B × length µs, instead of what is stored.")
+@click.option(
+    "--curve", type=click.Path(path_type=Path, dir_okay=False), metavar="CURVE.csv",
+    help="A request costs what you measured: columns length and step_us; eager_us, capture_ms, pool_bytes if known.",
+)  # fmt: skip
+@click.option("--capture-ms", type=click.FloatRange(min=0), metavar="C", help="Warm-up and capture of a bucket, ditto.")
 @click.option("--model", type=click.Choice(MODELS), default=MODELS[0], show_default=True, help="Whose stored costs.")
 @click.option("--release", help="Measured on which torch.  [default: the newest]")
 @options.results
@@ -55,15 +60,18 @@ class Linear(click.ParamType):  # type: ignore[type-arg]
 @options.as_json
 def command(
     trace: Path, column: str | None, number: int | None, most: int, repeats: int, multiple_of: int, linear: tuple[float, float] | None,
-    capture_ms: float | None, model: str, release: str | None, results: Path, machine: str | None, as_json: bool,
+    curve: Path | None, capture_ms: float | None, model: str, release: str | None, results: Path, machine: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Say which bucket sizes to capture graphs for, given the lengths in TRACE.csv: one a line, or a column of them.
 
-    A step costs what the store knows of a model of replaydrift's on a GPU, or A + B × length microseconds with --linear. Where
-    neither is known, padding is what is minimised, and it says so.
+    A request costs what you measured of a model of your own (--curve, or a rough --linear), else what the store knows of a model of
+    replaydrift's on a GPU. Where nothing is known, padding is what is minimised, and it says so.
     """
+    if linear and curve:
+        raise click.UsageError("--linear and --curve both say what a request costs: give one of them")
     lengths = read_trace(trace, column)
-    prices = _prices(linear, capture_ms, None if linear else stored_prices(results, machine, release, model), results)
+    given = read_prices(curve) if curve else None if linear else stored_prices(results, machine, release, model)
+    prices = _prices(linear, capture_ms, given, results)
     advice = advise(lengths, prices, number=number, most=most, repeats=repeats, multiple_of=multiple_of)
     if as_json:
         click.echo(json.dumps(_tree(advice), indent=1))
@@ -71,17 +79,17 @@ def command(
         _print(trace, advice)
 
 
-def _prices(linear: tuple[float, float] | None, capture_ms: float | None, stored: Prices | None, results: Path) -> Prices:
+def _prices(linear: tuple[float, float] | None, capture_ms: float | None, given: Prices | None, results: Path) -> Prices:
     if linear:
         fixed, slope = linear
         step = StepCost.linear(fixed, slope)
-        prices = Prices(f"A step costs {fixed:g} + {slope:g} × length µs, as given.", step)
+        prices = Prices(f"A request costs {fixed:g} + {slope:g} × length µs, as given.", step)
     else:
-        prices = stored or Prices(_NOT_TIMED.format(results=f"{str(results)!r}"), StepCost.elements())
+        prices = given or Prices(_NOT_TIMED.format(results=f"{str(results)!r}"), StepCost.elements())
     if capture_ms is None:
         return prices
     if not prices.timed:
-        raise click.UsageError("--capture-ms needs a time of a step to be held against: say --linear A,B too")
+        raise click.UsageError("--capture-ms needs a time of a step to be held against: say --linear A,B too, or --curve CURVE.csv")
     capture = StepCost(((1, capture_ms * 1000),))
     source = f"{prices.source} A bucket costs {capture_ms:g} ms, as given."
     return Prices(source, prices.step, prices.eager, capture, prices.pool_bytes)

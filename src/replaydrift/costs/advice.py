@@ -90,7 +90,7 @@ def advise(
     capture is not known, the smallest after which one more saves less than 1 % of the requests' cost. Sizes are multiples of
     `multiple_of`. TraceError where there is no length.
     """
-    sizes = {-(-length // multiple_of) * multiple_of for length in lengths}
+    sizes = _sizes(lengths, prices, multiple_of)
     scaled = {length: count * repeats for length, count in lengths.items()}
     price = prices.capture.at if prices.capture else lambda _: 0
     choices = best_of_each(scaled, prices.step, number or most, price=price, sizes=sizes)
@@ -101,6 +101,20 @@ def advise(
     usual += [EAGER, TOP_THREE] if prices.eager else []
     others = [_option(policy, buckets_of(policy, lengths), lengths, prices) for policy in dict.fromkeys(usual)]
     return Advice(lengths, repeats, prices, best, because, by_number, tuple(others))
+
+
+def _sizes(lengths: Mapping[int, int], prices: Prices, multiple_of: int) -> set[int]:
+    """The sizes among which the best list is to be found: the lengths, rounded up to multiples.
+
+    Where a curve falls on its way, a larger size may be cheaper; then the multiples around the places where it bends are among them,
+    since between two bends a straight line is lowest at an end.
+    """
+    sizes = {-(-length // multiple_of) * multiple_of for length in lengths}
+    curves = [curve for curve in (prices.step, prices.capture) if curve is not None]
+    if any(left > right for curve in curves for (_, left), (_, right) in pairwise(curve.points)):
+        bends = {length for curve in curves for length, _ in curve.points}
+        sizes |= {place // multiple_of * multiple_of for bend in bends for place in (bend, bend + multiple_of - 1)}
+    return {size for size in sizes if size >= min(lengths)}
 
 
 def _pick(choices: list[Choice], number: int | None, most: int, priced: bool) -> tuple[int, str]:

@@ -49,7 +49,7 @@ def stored_prices(results: Path, machine: str | None, release: str | None, model
         of = f" on torch {release}" if release else ""
         raise TraceError(
             f"no costs of traces through {model!r}{of} are stored of {where} in {str(results)!r}: "
-            f"measure them with `replaydrift measure`, or say --linear A,B",
+            "measure them with `replaydrift measure`, or say --linear A,B or --curve CURVE.csv"
         )
     return next(iter(found.values()), None)
 

@@ -162,12 +162,18 @@ def test_break_even(visits: list[dict[str, Subject]], says: str) -> None:
 
 
 def test_the_newest_block_is_shown() -> None:
-    """Each section shows the newest release of the newest block that has such subjects, and one release against itself only for want of others."""
+    """Each section shows the newest release of the newest block that has such subjects, and of a
+    glance, or of one release against itself, only for want of others.
+    """
     (machine,) = machines(synthetic_costs(("h200",)))
     assert machine.workloads is not None
     assert machine.workloads.shown.words == "torch 2.14.1+cu130, block 20261103-0900-upgrade, 6 processes"
     assert [block[:2] for block in machine.blocks][:2] == [("20261103-0900-upgrade", "upgrade"), ("20261102-0900-aa", "aa")]
     assert machine.blocks[2][3:] == (23, 1)
+    glance = Block("20261105-0900-measure", "measure", RELEASES[:2])
+    (machine,) = machines([*synthetic_costs(("h200",)), *(costs_of("h200", release, 0, glance) for release in RELEASES[:2])])
+    assert machine.workloads is not None
+    assert machine.workloads.shown.costs.block.name == machine.compared == "20261103-0900-upgrade"
     alone = Block("20261102-0900-aa", "aa", RELEASES[:1] * 3)
     (machine,) = machines([costs_of("h200", RELEASES[0], 0, alone)])
     assert machine.workloads is not None

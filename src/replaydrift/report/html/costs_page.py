@@ -14,6 +14,7 @@ from replaydrift import releases
 from replaydrift.costs.metrics import METRICS, is_headline
 from replaydrift.costs.policies import MEASURED
 from replaydrift.costs.records import Costs
+from replaydrift.costs.statistics import NEEDED
 from replaydrift.report.html.charts import Row, against_size, bars, paid_after
 from replaydrift.report.html.costs import Series, series
 from replaydrift.report.html.costs_changed import Step, steps
@@ -133,18 +134,27 @@ def kind_of(subject: str) -> str:
 
 
 def _newest(own: Sequence[Costs], kind: str) -> Shown | None:
-    """The newest release of the newest block that has such subjects; of a block that holds one release against itself only if there is no other."""
+    """The newest release of the newest block that has such subjects, from as many processes as a test needs where there are such blocks.
+
+    A block that holds one release against itself is shown only where there is no other.
+    """
     having = [one for one in own if any(kind_of(subject) == kind for subject in one.subjects)]
     having = [one for one in having if one.block.purpose != "aa"] or having
+    having = [one for one in having if _is_enough(one)] or having
     block = max((one.block.name for one in having), default="")
     ordered = sorted((one for one in having if one.block.name == block), key=lambda one: releases.order(one.environment.release))
     return Shown(ordered[-1]) if ordered else None
 
 
+def _is_enough(costs: Costs) -> bool:
+    """True where there are as many processes as the tests need; what is only counted needs one."""
+    return len(costs.kept) >= (1 if costs.environment.engine == "model" else NEEDED)
+
+
 def _newest_pair(own: Sequence[Costs]) -> list[Costs]:
-    """All of the newest block that has more than one release; nothing where there is none."""
+    """All of the newest block that has more than one release with enough processes; nothing where there is none."""
     blocks: dict[str, list[Costs]] = {}
-    for one in own:
+    for one in filter(_is_enough, own):
         blocks.setdefault(one.block.name, []).append(one)
     several = [name for name, those in blocks.items() if len(those) > 1]
     return blocks[max(several)] if several else []
