@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import pytest
@@ -137,6 +138,27 @@ class TestCapture:
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 x + 1
+
+    @pytest.mark.parametrize(("mode", "refused"), [("global", True), ("thread_local", True), ("relaxed", False)])
+    def test_new_memory_for_a_stream_outside(self, mode, refused):
+        """Beside a capture it is refused, and loses the capture, unless the mode allows it; memory in the cache is not new."""
+        x, graph = torch.ones(1, device="cuda"), torch.cuda.CUDAGraph()
+        with pytest.raises(RuntimeError) if refused else contextlib.nullcontext() as failure:
+            with torch.cuda.graph(graph, capture_error_mode=mode):
+                x += 1
+                with torch.cuda.stream(torch.cuda.default_stream()):
+                    torch.empty(8, device="cuda")
+                    torch.empty(32 << 20, device="cuda")
+        if refused:
+            assert "not permitted when stream is capturing" in str(failure.value.__context__)
+
+    def test_streams_come_round(self):
+        """There are 32 for each priority; the next is the first again."""
+        first = torch.cuda.Stream()
+        others = [torch.cuda.Stream() for _ in range(31)]
+        assert torch.cuda.Stream() == first
+        assert first not in others
+        assert all(torch.cuda.Stream(priority=-1) not in (first, *others) for _ in range(32))
 
     def test_a_capture_ends_where_it_began(self):
         """`capture_end` with another stream current is refused, and the capture is still on."""

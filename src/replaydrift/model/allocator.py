@@ -106,9 +106,17 @@ class Statistics:
 
 
 class CachingAllocator:
-    """Hands out blocks of the addresses from `start` to `end`; `on_segment_free` is told which range was given back."""
+    """Hands out blocks of the addresses from `start` to `end`; `on_segment_free` is told which range was given back,
+    and `before_segment` for which stream one is wanted: it may refuse by raising.
+    """
 
-    def __init__(self, start: int, end: int, on_segment_free: Callable[[int, int], None] = lambda _address, _size: None) -> None:
+    def __init__(
+        self,
+        start: int,
+        end: int,
+        on_segment_free: Callable[[int, int], None] = lambda _address, _size: None,
+        before_segment: Callable[[int], None] = lambda _stream: None,
+    ) -> None:
         self.start, self.end = start, end
         self.pools: dict[PoolId, Pool] = {DEFAULT_POOL: Pool(DEFAULT_POOL)}
         self.segments: dict[int, int] = {}  # address: size
@@ -116,6 +124,7 @@ class CachingAllocator:
         self.statistics_of = {True: Statistics(), False: Statistics()}  # of the small blocks, of the large ones
         self._holes: list[tuple[int, int]] = [(start, end - start)]  # address, size: ordered, never adjacent
         self._on_segment_free = on_segment_free
+        self._before_segment = before_segment
 
     def allocate(self, requested: int, stream: int, pool: PoolId = DEFAULT_POOL) -> Block:
         """A block of at least `requested` bytes for work on `stream`; OutOfMemory where there is no room."""
@@ -204,6 +213,7 @@ class CachingAllocator:
         del entries[at]
 
     def _new_segment(self, pool: Pool, small: bool, stream: int, size: int) -> Block:
+        self._before_segment(stream)
         if small:
             length = SMALL_SEGMENT
         elif size < BIG_REQUEST:

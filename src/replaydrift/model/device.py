@@ -15,6 +15,7 @@ from replaydrift.model.allocator import DEFAULT_POOL, Block, CachingAllocator, N
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 
 STREAMS: Final = 32  # torch hands out its side streams round robin from a pool of this size, for each priority
+PRIORITIES: Final = 6  # 0 to -5
 Work = Callable[[], None]
 
 
@@ -73,12 +74,13 @@ class Device:
     """All state of the modelled GPU."""
 
     def __init__(self) -> None:
-        self.allocator = CachingAllocator(arena.DEVICE_START, arena.DEVICE_END, self._unmapped)
+        self.allocator = CachingAllocator(arena.DEVICE_START, arena.DEVICE_END, self._unmapped, self._segment_wanted)
         self.captures: dict[int, Capture] = {}  # by stream that takes part
         self.blocks: dict[int, Block] = {}  # live blocks by address
         self._current = _Current()
         self._deferred: list[tuple[float, Block]] = []
-        self._next_stream = count()
+        self._next_stream = [count() for _ in range(PRIORITIES)]
+        self._for_a_tensor = False  # an allocation that a program asks for, as opposed to one of torch's own
         self.next_capture = count(1)
         self.next_pool = count(1)
         self._pools_in_use = _PoolsInUse()
@@ -146,9 +148,9 @@ class Device:
         if pool in stack:
             del stack[len(stack) - 1 - stack[::-1].index(pool)]
 
-    def new_stream(self) -> int:
-        """The next side stream of torch's pool."""
-        return 1 + next(self._next_stream) % STREAMS
+    def new_stream(self, priority: int = 0) -> int:
+        """The next side stream of torch's pool for this priority, 0 or a number below."""
+        return 1 + STREAMS * -priority + next(self._next_stream[-priority]) % STREAMS
 
     def allocate(self, size: int, stream: int | None = None, pool: PoolId | None = None) -> Block:
         """A block for the current stream: from the capture's private pool where it is captured, else from the default pool."""
@@ -195,6 +197,18 @@ class Device:
                 self.observer.released(block)
             self.allocator.free(block)
 
+    def _segment_wanted(self, stream: int) -> None:
+        """Refuse as cudaMalloc is beside a capture. For a stream in a capture torch lifts the ban."""
+        if not self._for_a_tensor or stream in self.captures:
+            return
+        own = threading.get_ident()
+        captures = set(self.captures.values())
+        watching = [found for found in captures if found.mode == "global" or (found.mode == "thread_local" and found.thread == own)]
+        if watching:
+            from replaydrift.model import waiting
+
+            waiting.refuse(watching, "an allocation that needs new memory for a stream outside")
+
     def _unmapped(self, address: int, size: int) -> None:
         arena.zero(address, size)
         if self.observer is not None:
@@ -209,7 +223,11 @@ class Device:
         """A tensor of this form in a block of its own, on the current stream; what it holds is what lay there."""
         if nbytes == 0:
             return arena.strided(arena.empty_storage(), dtype, size, stride)
-        block = self.allocate(nbytes)
+        self._for_a_tensor = True
+        try:
+            block = self.allocate(nbytes)
+        finally:
+            self._for_a_tensor = False
         storage = arena.storage_at(block.address, nbytes, lambda: self.free(block))
         return arena.strided(storage, dtype, size, stride)
 

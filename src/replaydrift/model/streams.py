@@ -8,7 +8,7 @@ import torch
 
 from replaydrift.model import waiting
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
-from replaydrift.model.device import DEVICE, STREAMS, Capture, Node
+from replaydrift.model.device import DEVICE, PRIORITIES, STREAMS, Capture, Node
 from replaydrift.model.failures import CAPTURED_EVENT, IMPLICIT, ISOLATION, cuda_error, lack
 
 _CUDA: Final = 1  # DeviceType::CUDA
@@ -36,12 +36,12 @@ class StreamBase:
         handle = more.get("stream_ptr")
         if handle is not None:
             stream_id = handle - _HANDLE if handle else DEFAULT_STREAM
-            if not 0 <= stream_id <= STREAMS:
+            if not 0 <= stream_id <= STREAMS * PRIORITIES:
                 raise lack(f"streams made elsewhere (found the handle {handle:#x})")
         made = super().__new__(cls)
-        made.stream_id = DEVICE.new_stream() if stream_id is None else stream_id
+        made._priority = min(0, max(1 - PRIORITIES, int(priority)))
+        made.stream_id = DEVICE.new_stream(made._priority) if stream_id is None else stream_id
         made.device_index, made.device_type = device_index, device_type
-        made._priority = min(0, max(-5, int(priority)))
         return made
 
     def __init__(self, *_arguments: Any, **_more: Any) -> None:
