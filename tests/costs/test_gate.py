@@ -154,7 +154,7 @@ def test_counts_of_the_model_lose_nothing_in_another_block() -> None:
         return costs(release, one, of=block(release, name=name), where=environment(release, "model", "model", "model"))
 
     check = compare_costs(counted(OLD, "one"), counted(NEW, "two"))
-    assert (check.problem, check.cannot_tell, check.same) == ("", False, 1)
+    assert (check.problem, check.cannot_tell, check.same, check.toolkits) == ("", False, 1, ("", ""))
 
 
 def test_counts_of_one_release_alone_compare_with_nothing(tmp_path: Path) -> None:

@@ -94,6 +94,9 @@ def _not_comparable(old: Costs, new: Costs) -> str:
 
 
 def _toolkit(costs: Costs) -> str:
+    """The CUDA of the wheel; empty on the CPU model, which runs none of it."""
+    if costs.environment.engine == "model":
+        return ""
     return str((costs.environment.facts.get("torch") or {}).get("cuda") or "")
 
 

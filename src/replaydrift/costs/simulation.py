@@ -12,6 +12,7 @@ import numpy as np
 
 from replaydrift.costs import statistics
 from replaydrift.costs.metrics import MOST_HEADLINES
+from replaydrift.costs.splits import ways
 from replaydrift.costs.statistics import ALPHA, Test
 
 SEED: Final = 11
@@ -45,6 +46,19 @@ def within_one_process(samples: int = 20, sd: float = 0.02, rounds: int = 2_000)
     old, new = (draw.normal(0, sd, (rounds, 1)) + draw.normal(0, 0.01, (rounds, samples)) for _ in range(2))
     more, less = statistics.p_changed(old, new, 0.0, "rank")
     return float(np.mean(2 * np.minimum(more, less) <= ALPHA))
+
+
+def runs_above(noise: Noise, visits: int = 12, metrics: int = 28, runs: int = 1000) -> float:
+    """The share of A/A runs of so many visits, in which nothing changed, whose share of splits with any flag lies above the nominal rate."""
+    draw = np.random.default_rng(SEED)
+    sides = np.asarray(list(ways(visits, visits // 2, 500, SEED)))
+    above = 0
+    for _ in range(runs):
+        logs = noise(draw, (metrics, visits))
+        more, less = statistics.p_changed(logs[:, sides[:, 0]].swapaxes(0, 1), logs[:, sides[:, 1]].swapaxes(0, 1))
+        adjusted = statistics.holm(np.minimum(1, 2 * np.minimum(more, less)))
+        above += float(np.mean(adjusted.min(axis=-1) <= ALPHA)) > ALPHA
+    return above / runs
 
 
 def found(change: float, sd: float, processes: int, margin: float, metrics: int = MOST_HEADLINES, rounds: int = ROUNDS) -> float:
@@ -108,3 +122,5 @@ def as_markdown(table: Table) -> str:
 
 if __name__ == "__main__":
     print("\n\n".join(as_markdown(table) for table in tables()))
+    print("\nSamples of one process a side:", within_one_process())
+    print("A/A runs above the nominal rate:", {name: runs_above(noise) for name, noise in NOISE.items()})
