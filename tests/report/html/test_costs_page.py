@@ -23,7 +23,7 @@ from replaydrift.report.html.costs import series
 from replaydrift.report.html.costs_page import machines
 from replaydrift.report.html.inputs import Cost, flat
 from replaydrift.report.html.numbers import interval, shown, units, with_unit
-from replaydrift.report.html.paths import case_page
+from replaydrift.report.html.paths import case_page, release_page
 from replaydrift.report.html.plots import plot
 
 
@@ -242,3 +242,14 @@ def test_a_store_without_costs_has_no_page(made: Made, make_site: Callable[..., 
     link = '<a href="costs.html">Costs</a>'
     assert link in made.page("index.html")
     assert link not in other.page("index.html")
+
+
+def test_a_release_says_what_it_costs(made: Made) -> None:
+    """The page of a release, and the front page, say what costs changed on arriving; a release that was not compared says nothing."""
+    page = made.page(release_page(RELEASES[3]))
+    gpu, model = page.split('id="on-model"')
+    assert "9 costs changed" in gpu
+    assert "+30." in gpu
+    assert "0 costs changed" in model
+    assert "What it costs" not in made.page(release_page(RELEASES[0]))
+    assert made.page("index.html").count("costs changed") == 1

@@ -106,6 +106,12 @@ def machines(costs: Sequence[Costs]) -> list[CostsOfMachine]:
     return sorted((_machine(own) for own in by_machine.values()), key=lambda machine: (machine.modelled, machine.machine))
 
 
+def finder(priced: Iterable[CostsOfMachine]) -> Callable[[str, str], Step | None]:
+    """A function of a machine and a release that gives what its costs came to on arriving at it; None where they were not compared."""
+    known = {(machine.machine, step.new): step for machine in priced for step in machine.changes}
+    return lambda machine, release: known.get((machine, release))
+
+
 def _machine(own: Sequence[Costs]) -> CostsOfMachine:
     place = own[0].environment
     bucketing, cases = _newest(own, "bucketing"), _newest(own, "case")

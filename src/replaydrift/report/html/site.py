@@ -34,7 +34,8 @@ def write(
     Pages that an earlier report wrote and this one does not are deleted; nothing else in `out` is touched. StoreError where a
     file cannot be written.
     """
-    render = _renderer(overview, costs or (), agreement)
+    priced = costs_page.machines(costs or ())
+    render = _renderer(overview, priced, agreement)
     files = {f"static/{name}": resources.files(__package__).joinpath("static", name).read_text(encoding="utf-8") for name in _STATIC}
     files["index.html"] = render("index.html", machines=front.machines(overview), dates=_dates(overview))
     files["differs.html"] = render(
@@ -44,8 +45,8 @@ def write(
     files["audit.html"] = render("audit.html", points=[(point, point.cases(known)) for point in POINTS], newest=front.newest(overview))
     if agreement is not None:
         files["agreement.html"] = render("agreement.html", tallies=tallies(agreement), aspects=ASPECTS)
-    if costs:
-        files["costs.html"] = render("costs.html", machines=costs_page.machines(costs))
+    if priced:
+        files["costs.html"] = render("costs.html", machines=priced)
     for page in cases.pages(overview, list(flat(costs or ()))):
         files[paths.case_page(page.name)] = render("case.html", root="../", page=page)
     for release, facts in release_facts(overview).items():
@@ -58,7 +59,7 @@ def write(
     return [write_whole(out / name, content) for name, content in sorted(files.items())]
 
 
-def _renderer(overview: Overview, costs: Sequence[Costs], agreement: Sequence[CaseAgreement] | None) -> Callable[..., str]:
+def _renderer(overview: Overview, priced: Sequence[costs_page.CostsOfMachine], agreement: Sequence[CaseAgreement] | None) -> Callable[..., str]:
     environment = Environment(
         loader=PackageLoader("replaydrift.report.html", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True, finalize=_visible,
@@ -74,7 +75,8 @@ def _renderer(overview: Overview, costs: Sequence[Costs], agreement: Sequence[Ca
         "notes": overview.catalogue.notes,
         "sources": overview.catalogue.sources,
         "engines": sorted({machine.engine for machine in overview.machines}),
-        "has_costs": bool(costs),
+        "has_costs": bool(priced),
+        "cost_step": costs_page.finder(priced),
         "has_agreement": agreement is not None,
         "sections": sections,
         "answer": answer,
