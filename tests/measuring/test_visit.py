@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 import pytest
 
 from replaydrift.costs.metrics import METRICS
-from replaydrift.measuring.visit import groups_of
+from replaydrift.measuring.gpu import Reading
+from replaydrift.measuring.results import Measured
+from replaydrift.measuring.visit import Visit, groups_of
 
 SOURCE = Path(__file__).parents[2] / "src"
 TRACE = [5, 40, 17, 64, 3]
@@ -179,3 +182,53 @@ def test_without_a_gpu_a_visit_to_one_fails_and_says_why() -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert "there is no CUDA device" in done.stderr
+
+
+def visited(monkeypatch: pytest.MonkeyPatch, measured: Any) -> list[dict[str, Any]]:
+    """What a visit of three cases of a file says, where they are measured by this function of their names."""
+    monkeypatch.setattr("replaydrift.measuring.visit._measured", measured)
+    said: list[dict[str, Any]] = []
+    cases = [{"name": name, "path": "/cases/toy.py"} for name in ("a", "b", "c")]
+    Visit({"engine": "cuda", "cases": cases, "seconds": 1}, said.append).run()
+    return said
+
+
+def test_a_subject_that_was_measured_stays_so_whatever_its_process_does_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash or an error while one is tidied away takes nothing from it, and the next ones have a new process."""
+
+    def measured(_request, _kind, members, _until_s, begin):
+        for name in members:
+            begin(name)
+            yield Measured(name, "v"), None
+            if name == "a":
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise ValueError("while it is tidied away")
+
+    assert [(line["subject"], "failed" in line) for line in visited(monkeypatch, measured)] == [("a", False), ("b", False), ("c", False)]
+
+
+def test_a_process_that_always_dies_at_once_ends_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its subjects has failed, and the visit goes on."""
+
+    def measured(*_arguments):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    said = visited(monkeypatch, measured)
+
+    assert said == [{"subject": name, "failed": "crashed: SIGKILL"} for name in ("a", "b", "c")]
+
+
+def test_readings_of_the_gpu_are_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the processes saw of the clock comes together in the visit."""
+
+    def measured(_request, _kind, members, _until_s, begin):
+        for name in members:
+            begin(name)
+            yield Measured(name, "v"), Reading(1980, 40, ("power cap",))
+
+    monkeypatch.setattr("replaydrift.measuring.visit._measured", measured)
+    visit = Visit({"engine": "cuda", "workloads": ["chain/1"], "seconds": 1}, lambda _line: None)
+    visit.run()
+
+    assert [tuple(reading.throttled) for reading in visit.readings] == [("power cap",)]
+    assert visit.readings[0].sm_clock_mhz == 1980

@@ -27,7 +27,7 @@ from replaydrift.measuring.workload_costs import under_load
 
 Wish = dict[str, Any]  # of the request: model, trace, name, policy, buckets, shared_pool
 _LEAST_ROUNDS: Final = 3
-_CAPTURE_TIME_S: Final = 0.2
+_CAPTURE_TIME_S: Final = 0.05
 _SERVED_BY_THE_MODEL: Final = 32
 _TOLERANCE: Final = 1e-3
 _NO_GRAPH: Final = "eager code captures nothing and copies nothing"
@@ -231,7 +231,7 @@ def measure_all(
         factor = plants.get(found.subject, Plant()).gpu
         for metric, work in _works(requests, graphs).items():
             slower = followed_by_work(work, factor, stopwatch, stream) if metric == "trace_gpu_ms" else work
-            takes[found.subject, metric] = _in_ms(stopwatch.gpu_us(slower))
+            takes[found.subject, metric] = _in_ms(stopwatch.gpu_us(slower, lead=False))
         every.append((found, graphs))
     samples = in_turn(takes, until_s, least=_LEAST_ROUNDS)
     for found, _ in every:

@@ -18,12 +18,13 @@ from typing import Any, Final
 
 from replaydrift.measuring import capturing, gpu
 from replaydrift.measuring.results import Measured
-from replaydrift.measuring.timing import LEAST_SAMPLES, MOST_SAMPLES, Instruments, Stopwatch, in_turn
+from replaydrift.measuring.timing import MOST_SAMPLES, Instruments, Stopwatch, in_turn
 from replaydrift.measuring.watching import NO_KEEP_GRAPH, Watch, can_keep_graphs, watching
 from replaydrift.measuring.workload_costs import under_load
 
 Case = dict[str, Any]  # of the request: name, path, function, version, options
 _MOST_YIELDS: Final = 10_000
+_LEAST_RUNS: Final = 3
 
 
 def count(case: Case) -> Measured:
@@ -67,7 +68,8 @@ def measure(case: Case, until_s: float) -> tuple[Measured, gpu.Reading | None]:
     for metric, samples in in_turn(measures, until_s).items():
         found.samples(metric, samples)
     reading = under_load(replay, stopwatch)
-    held.close()
+    with suppress(Exception):  # All is measured: how the case ends early is no matter.
+        held.close()
     return found, reading
 
 
@@ -127,7 +129,7 @@ def _repeated(start: Callable[[], Iterator[object]], until_s: float, *, apart: b
     whole, parts = [], []
     middle = time.perf_counter() + (until_s - time.perf_counter()) / 2
     for number in range(MOST_SAMPLES):
-        if number >= LEAST_SAMPLES and time.perf_counter() >= middle:
+        if number >= _LEAST_RUNS and time.perf_counter() >= middle:
             break
         watch = Watch()
         _run(start, watch)

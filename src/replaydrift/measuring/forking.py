@@ -28,7 +28,10 @@ class Ending:
 
 @dataclass
 class Apart:
-    """A process forked to do some work. Iterate over it for what the work tells; `ending` is filled when that is over."""
+    """A process forked to do some work. Iterate over it for what the work tells; `ending` is filled when that is over.
+
+    It is stopped when it has told nothing for `limit_s`.
+    """
 
     work: Callable[[Tell], None]
     limit_s: float
@@ -52,6 +55,7 @@ class Apart:
                 data = os.read(read, 1 << 16)
                 if not data:
                     break
+                give_up = time.monotonic() + self.limit_s
                 *lines, rest = (rest + data).split(b"\n")
                 for line in lines:
                     yield json.loads(line)

@@ -89,8 +89,8 @@ def _device() -> tuple[Any, Any] | None:
     if nvml.nvmlInit_v2() != 0:
         return None
     properties, device = torch.cuda.get_device_properties(torch.cuda.current_device()), ctypes.c_void_p()
-    name = getattr(properties, "uuid", None)
-    if name is not None and nvml.nvmlDeviceGetHandleByUUID(f"GPU-{name}".encode(), ctypes.byref(device)) == 0:
+    name = "GPU-" + str(getattr(properties, "uuid", "")).removeprefix("GPU-")
+    if nvml.nvmlDeviceGetHandleByUUID(name.encode(), ctypes.byref(device)) == 0:
         return nvml, device
     count = ctypes.c_uint()
     alone = nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0 and count.value == 1

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, Final, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -46,12 +47,14 @@ class Stopwatch:
 
     def __init__(self, instruments: Instruments) -> None:
         self._instruments = instruments
-        self.overhead_us = max(self.gpu_span_us(_nothing, 1) for _ in range(10))
+        self.overhead_us = median(self.gpu_span_us(_nothing, 1) for _ in range(11))
 
-    def gpu_span_us(self, work: Work, repeats: int) -> float:
-        """The time between two events around so many repeats."""
+    def gpu_span_us(self, work: Work, repeats: int, lead: Work | None = None) -> float:
+        """The time between two events around so many repeats, behind a `lead` that keeps the GPU busy while the first is launched."""
         begin, end = self._instruments.event(), self._instruments.event()
         self._instruments.wait()
+        if lead is not None:
+            lead()
         begin.record()
         for _ in range(repeats):
             work()
@@ -67,10 +70,13 @@ class Stopwatch:
             repeats = int(min(max(1.1 * wanted + 1, 2 * repeats), 50 * repeats, _MOST_REPEATS))
         return repeats
 
-    def gpu_us(self, work: Work) -> Callable[[], float]:
-        """A measure: one sample of the GPU's time of a repeat, where the host is slower the host's pace. The work runs here already."""
-        repeats = self.repeats_for(work)
-        return lambda: self.gpu_span_us(work, repeats) / repeats
+    def gpu_us(self, work: Work, *, lead: bool = True) -> Callable[[], float]:
+        """A measure: one sample of the GPU's time of a repeat, where the host is slower the host's pace. The work runs here already.
+
+        Without `lead`, for work that is long and whose first kernel is soon launched, the GPU waits for that launch once a sample.
+        """
+        repeats, ahead = self.repeats_for(work), work if lead else None
+        return lambda: self.gpu_span_us(work, repeats, ahead) / repeats
 
     def host_us(self, work: Work) -> Callable[[], float]:
         """A measure: one sample of the host's time of a call that only queues work. The work runs here already."""

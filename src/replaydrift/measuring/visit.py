@@ -21,9 +21,9 @@ from replaydrift.measuring.planting import Plant
 from replaydrift.measuring.results import Measured
 
 Request = dict[str, Any]
-# How much of a visit's time a subject gets beside others. A group that takes long all the same is stopped after the patience.
+# How much of a visit's time a subject gets beside others. A process that says nothing for so long is stopped.
 _SHARES: Final = {"workload": 3.0, "bucketing": 1.0, "case": 0.5}
-_PATIENCE_S: Final = 180.0
+_PATIENCE_S: Final = 120.0
 _LONGEST_FAILURE: Final = 500
 
 
@@ -61,20 +61,19 @@ class Visit:
     def _run_group(self, group: Group, until_s: float) -> None:
         left = dict(group.members)
         while left:
-            work = partial(_measure, self.request, group.kind, dict(left), until_s)
-            apart = Apart(work, _PATIENCE_S)
-            begun = next(iter(left))
+            apart = Apart(partial(_measure, self.request, group.kind, dict(left), until_s), _PATIENCE_S)
+            begun = ""
             for message in apart:
                 if "begun" in message:
                     begun = message["begun"]
                 elif "reading" in message:
                     self.readings.append(Reading(**message["reading"]))
-                else:
-                    left.pop(message["subject"], None)
+                elif left.pop(message["subject"], None) is not None:  # What fails after it was measured has been measured.
                     self.say(message)
-            if left and (apart.ending.how or begun in left):
-                left.pop(begun, None)
-                self.say({"subject": begun, "failed": apart.ending.how or "its process ended without a word about it"})
+            if left and (not begun or begun in left):
+                name = begun or next(iter(left))
+                del left[name]
+                self.say({"subject": name, "failed": apart.ending.how or "its process ended without a word about it"})
 
 
 def groups_of(request: Request) -> Iterator[Group]:
@@ -93,7 +92,8 @@ def groups_of(request: Request) -> Iterator[Group]:
 
 def _measure(request: Request, kind: str, members: dict[str, Any], until_s: float, tell: Tell) -> None:
     """In the process of a group: measure its members and tell of each. It ends at the first failure, so that nothing broken goes on."""
-    gc.disable()
+    if kind != "case":  # A case may be about the collector.
+        gc.disable()
     turn = ""
 
     def begin(name: str) -> None:
