@@ -204,6 +204,55 @@ class TestCapture:
             torch.cuda.synchronize()
             assert begin.elapsed_time(end) == pytest.approx(50, rel=0.01)
 
+    def test_an_ordinary_timing_event_recorded_in_a_capture_has_no_time(self):
+        """It is a place in the graph and no node, so it is refused after a replay as during the capture; recorded anew it has a time."""
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        x, graph = torch.ones(1, device="cuda"), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            begin.record()
+            x += 1
+            end.record()
+        graph.replay()
+        torch.cuda.synchronize()
+        with pytest.raises(RuntimeError, match="last recorded in a capturing stream"):
+            begin.elapsed_time(end)
+        begin.record()
+        end.record()
+        torch.cuda.synchronize()
+
+        assert begin.elapsed_time(end) >= 0
+
+    def test_an_external_event_has_no_time_before_the_first_replay(self):
+        """It is made and was not recorded yet."""
+        begin, end = torch.cuda.Event(enable_timing=True, external=True), torch.cuda.Event(enable_timing=True, external=True)
+        x = torch.ones(1, device="cuda")
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            begin.record()
+            x += 1
+            end.record()
+        assert end.query()
+        with pytest.raises(RuntimeError, match="invalid resource handle"):
+            begin.elapsed_time(end)
+
+    @pytest.mark.parametrize("made", [True, False])
+    def test_a_captured_wait_for_an_external_event(self, made):
+        """Each replay waits for what was last recorded outside; for an event that was never recorded no wait is captured."""
+        x, y, event, side = torch.zeros(1, device="cuda"), torch.zeros(1, device="cuda"), torch.cuda.Event(external=True), torch.cuda.Stream()
+        if made:
+            event.record()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            event.wait()
+            y.copy_(x)
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(SLEEP)
+            x.fill_(1)
+            event.record()
+        graph.replay()
+        torch.cuda.synchronize()
+
+        assert y.item() == made
+
     def test_an_unmanaged_stream_computes_only_once(self):
         """Work that goes to a stream outside the capture runs during the capture and is missing from the graph."""
         x, outside = torch.ones(1, device="cuda"), torch.cuda.Stream()

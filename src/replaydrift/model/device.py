@@ -29,6 +29,7 @@ class Node:
     name: str
     at_end: bool = False
     stamps: Any = None  # an event that was recorded here: it gets its time at each replay
+    awaits: Any = None  # an external event: the node starts when it has come, as last recorded before the replay
     operation: Any = None
 
 

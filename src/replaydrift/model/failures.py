@@ -7,6 +7,7 @@ from typing import Final
 import torch
 
 # cudaError_t by what it is about: number, name, text.
+INVALID_HANDLE: Final = (400, "cudaErrorInvalidResourceHandle", "invalid resource handle")
 STREAM_CAPTURE_UNSUPPORTED: Final = (900, "cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing")
 CAPTURE_INVALIDATED: Final = (901, "cudaErrorStreamCaptureInvalidated", "operation failed due to a previous error during capture")
 UNJOINED: Final = (904, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work")

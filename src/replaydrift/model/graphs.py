@@ -185,6 +185,8 @@ class GraphBase:
             start = begin
             for index in node.after:
                 start = max(start, ends[index])
+            if node.awaits is not None:
+                start = max(start, node.awaits._time or 0.0)
             end = start + node.microseconds
             ends.append(end)
             last = max(last, end)

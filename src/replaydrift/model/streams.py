@@ -9,7 +9,7 @@ import torch
 from replaydrift.model import waiting
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.device import DEVICE, PRIORITIES, STREAMS, Capture, Node
-from replaydrift.model.failures import CAPTURED_EVENT, IMPLICIT, ISOLATION, cuda_error, lack
+from replaydrift.model.failures import CAPTURED_EVENT, IMPLICIT, INVALID_HANDLE, ISOLATION, cuda_error, lack
 
 _CUDA: Final = 1  # DeviceType::CUDA
 _HANDLE: Final = 0x5EED0000
@@ -108,6 +108,7 @@ class EventBase:
             raise lack("events shared between processes")
         made = super().__new__(cls)
         made._timing, made._external = enable_timing, external
+        made._created = False
         made._time = None
         made._place = None
         made._moment = None
@@ -118,6 +119,7 @@ class EventBase:
 
     _timing: bool
     _external: bool
+    _created: bool  # torch makes the event of CUDA at the first record; before that it waits for nothing
     _time: float | None
     _place: tuple[Capture, frozenset[int]] | None
     _moment: Any
@@ -125,23 +127,24 @@ class EventBase:
     @property
     def device(self) -> torch.device | None:
         """cuda:0 once recorded."""
-        return torch.device("cuda", 0) if self._time is not None or self._place else None
+        return torch.device("cuda", 0) if self._created else None
 
     @property
     def cuda_event(self) -> int:
         """A handle, 0 before the first record."""
-        return id(self) if self.device else 0
+        return id(self) if self._created else 0
 
     def record(self, stream: Any = None) -> None:
-        """Mark what the stream has been given so far."""
+        """Mark what the stream has been given so far. In a capture that is a place, or for an external event a node."""
         number = DEVICE.stream if stream is None else stream.stream_id
         capture = DEVICE.captures.get(number)
+        self._created = True
         if capture is None:
             self._place, self._time = None, CLOCK.reached(number)
+        elif self._external:
+            capture.add(number, Node(_nothing, 0.0, (), "event record", stamps=self))
         else:
             self._place, self._time = (capture, capture.tails[number]), None
-            if self._timing or self._external:
-                capture.add(number, Node(_nothing, 0.0, (), "event record", stamps=self))
         if DEVICE.observer is not None:
             self._moment = DEVICE.observer.recorded(number, capture)
 
@@ -149,26 +152,33 @@ class EventBase:
         """Let nothing more start on the stream before the event; across a capture's border this is an error, or joins it."""
         number = DEVICE.stream if stream is None else stream.stream_id
         capture = DEVICE.captures.get(number)
-        if self._place is None:
-            if capture is not None and self._time is not None and not self._external:
+        if not self._created:
+            return
+        if self._external and capture is not None:
+            capture.add(number, Node(_nothing, 0.0, (), "event wait", awaits=self))
+        elif self._place is None:
+            if capture is not None:
                 capture.invalid = True
                 raise cuda_error(ISOLATION)
             if self._time is not None:
                 CLOCK.wait(number, self._time)
         else:
-            origin, tails = self._place
-            if origin not in DEVICE.captures.values():
-                raise cuda_error(CAPTURED_EVENT)
-            if capture is not None and capture is not origin:
-                origin.invalid = capture.invalid = True
-                raise cuda_error(ISOLATION)
-            if number == DEFAULT_STREAM:
-                origin.invalid = True
-                raise cuda_error(IMPLICIT)
-            DEVICE.captures[number] = origin
-            origin.tails[number] = origin.tails.get(number, frozenset()) | tails
+            self._join(number, capture, *self._place)
         if DEVICE.observer is not None:
             DEVICE.observer.waited(number, self._moment)
+
+    def _join(self, number: int, capture: Capture | None, origin: Capture, tails: frozenset[int]) -> None:
+        """Take the stream into the capture in which the event was recorded."""
+        if origin not in DEVICE.captures.values():
+            raise cuda_error(CAPTURED_EVENT)
+        if capture is not None and capture is not origin:
+            origin.invalid = capture.invalid = True
+            raise cuda_error(ISOLATION)
+        if number == DEFAULT_STREAM:
+            origin.invalid = True
+            raise cuda_error(IMPLICIT)
+        DEVICE.captures[number] = origin
+        origin.tails[number] = origin.tails.get(number, frozenset()) | tails
 
     def query(self) -> bool:
         """True where the event has come, or was never recorded."""
@@ -191,10 +201,12 @@ class EventBase:
         """Milliseconds of virtual time between two events that have come."""
         if not (self._timing and end._timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
-        if self._time is None or end._time is None:
+        if not (self._created and end._created):
             raise ValueError("Both events must be recorded before calculating elapsed time.")
-        if max(self._time, end._time) > CLOCK.now:
-            raise RuntimeError("CUDA error: device not ready")
+        if not (self.query() and end.query()):
+            raise RuntimeError("Both events must be completed before calculating elapsed time.")
+        if self._time is None or end._time is None:
+            raise cuda_error(INVALID_HANDLE)
         return (end._time - self._time) / 1000
 
     def ipc_handle(self) -> bytes:
