@@ -116,6 +116,34 @@ def fork_inside():
         yield "replay", list(pair)
 
 
+def _only_apart():
+    with torch.random.fork_rng(devices=[torch.cuda.current_device()]):
+        return _draw()
+
+
+def fork_alone_eager():
+    """Draws apart leave the generator where it was, and repeat each other."""
+    torch.manual_seed(SEED)
+    _draw()
+    for _ in range(2):
+        yield "replay", _only_apart()
+
+
+def fork_alone_bug():
+    """A captured step that draws within a fork alone draws the numbers of eager mode, as up to 2.11.
+
+    Seen instead: from 2.12 on, others. A replay writes no seed and no position for a generator that the graph leaves where
+    it was, https://github.com/pytorch/pytorch/pull/176752, and the kernel reads what lies there. Open: no GPU has shown it
+    yet; it is what the code of these releases does.
+    """
+    torch.manual_seed(SEED)
+    _draw()
+    graph, y = _capture(_only_apart)
+    for _ in range(2):
+        graph.replay()
+        yield "replay", y
+
+
 def generator_inside_bug():
     """A captured step can make a generator of its own.
 
@@ -191,3 +219,24 @@ def checkpoint_inside():
     for _ in range(2):
         graph.replay()
         yield "replay", (gradient != 2 * y).sum()
+
+
+def graphed_checkpoint_eager():
+    """In eager mode the gradient of the checkpointed dropout is twice its output: 0, 0 runs in which any differs."""
+    yield from (("replay", count) for count in (0, 0))
+
+
+def graphed_checkpoint_bug():
+    """A checkpointed dropout that `make_graphed_callables` took apart into two graphs uses one mask in both.
+
+    Seen instead: another mask in the backward pass, 1, 1. The state was read in the capture of the forward pass, where it
+    counts from that graph's beginning; set in the other capture, it means the beginning of the other graph.
+    """
+    x = torch.ones(64, device="cuda", requires_grad=True)
+    graphed = torch.cuda.make_graphed_callables(
+        lambda x: checkpoint(lambda x: torch.nn.functional.dropout(x * 1, p=0.5) * x, x, use_reentrant=False), (x,)
+    )
+    for _ in range(2):
+        y = graphed(x)
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+        yield "replay", int((gradient != 2 * y).any())

@@ -176,7 +176,10 @@ class GraphBase:
         CLOCK.tick(COSTS.host_replay_us)
         begin = CLOCK.reached(stream)
         for state, base, total in self._random:
-            CLOCK.push(begin, _setter(base, state.take(total)))
+            position = state.take(total)
+            if total == 0 and rules.use("unmoved-generator-not-written") is not None:
+                position = random.UNWRITTEN
+            CLOCK.push(begin, _setter(base, position))
         if DEVICE.observer is not None:
             DEVICE.observer.replayed(self, self._nodes, stream)
         ends: list[float] = []

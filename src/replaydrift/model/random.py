@@ -21,6 +21,7 @@ from replaydrift.model.operators import Operator
 
 _STEP: Final = 4  # how far one operator moves the offset, at least
 _DEFAULT_SEED: Final = 67280421310721
+UNWRITTEN: Final = 1 << 62  # stands for whatever lies in a position that no replay writes
 
 
 class State:
