@@ -38,7 +38,7 @@ def main() -> None:
         print(json.dumps(answer), flush=True)
     imported = "2.0.0" if deed == "other" else release
     clock = 1200 if deed == "slow" else 1980
-    throttled = ["SW thermal slowdown"] if deed == "throttled" else []
+    throttled = {"throttled": ["SW thermal slowdown"], "capped": ["power cap"]}.get(deed, [])
     end = {"sm_clock_mhz": clock, "temperature_c": 45, "throttled": throttled, "environment": {"torch": {"version": imported}}}
     print(json.dumps({"end": end}), flush=True)
 

@@ -18,11 +18,11 @@ from toybox import HERE, SOURCE, environ
 from replaydrift.cli import cli
 from replaydrift.costs import suite, visits
 from replaydrift.costs.advice import Prices
+from replaydrift.costs.blocks import order_of
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.launching import VisitFailedError, listen
 from replaydrift.costs.records import Costs
 from replaydrift.costs.steps import StepCost
-from replaydrift.costs.visits import order_of
 from replaydrift.errors import RunError
 
 A, B = "2.13.0+cu130", "2.15.0+cu132"
@@ -128,6 +128,14 @@ def test_throttled_visits_are_made_again(tmp_path: Path, pythons: dict[str, str]
         (2, "the GPU was throttled: SW thermal slowdown"), (2, ""), (3, ""),
     ]  # fmt: skip
     assert "discarded, the GPU was throttled" in result.stderr
+
+
+def test_a_power_cap_alone_discards_nothing(tmp_path: Path, pythons: dict[str, str], trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are machines that always have one: it is noted, and the clock decides."""
+    monkeypatch.setenv("FAKE_MEASURING", "all:capped")
+    measure(tmp_path, pythons)
+    assert visited(trace) == list("ABBA")
+    assert blocks(tmp_path)[0][0].kept[0].throttled == ("power cap",)
 
 
 def test_a_visit_on_a_slow_clock_is_made_again(tmp_path: Path, pythons: dict[str, str], trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,10 +19,11 @@ from rich.table import Table
 from replaydrift.commands import options
 from replaydrift.commands.run import Size
 from replaydrift.costs import suite
+from replaydrift.costs.blocks import CostWishes
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.metrics import METRICS
 from replaydrift.costs.records import PURPOSES, Block, Costs, Purpose, Visit
-from replaydrift.costs.visits import CostWishes, Measured, measure
+from replaydrift.costs.visits import Measured, measure
 
 _SHOWN = ("replay_gpu_us", "replay_host_us", "capture_ms", "instantiate_ms", "trace_gpu_ms", "nodes", "graphs", "pool_bytes")
 
@@ -220,7 +221,8 @@ def _show(measured: Measured) -> None:
         if failures:
             name, why = next(iter(failures.items()))
             console.print(escape(f"\n{len(failures)} could not be measured, such as {name}: {why}"))
-        console.print(f"{len(costs.kept)} visits of torch {costs.environment.release}, machine {costs.environment.machine!r}\n")
+        planned = len(measured.block.numbers(costs.environment.release))
+        console.print(f"{len(costs.kept)} of {planned} visits of torch {costs.environment.release}, machine {costs.environment.machine!r}\n")
     if all(METRICS[metric].exact for costs in measured.costs for _, metric, _ in costs.series()):
         console.print("Only what can be counted is here: times of the CPU model are no costs.")
     console.print(f"Block {measured.block.name} in {measured.folder}")

@@ -10,8 +10,9 @@ import click
 from replaydrift.catalogue import Catalogue
 from replaydrift.commands import check, options
 from replaydrift.commands.measure import VisitProgress
+from replaydrift.costs.blocks import CostWishes
 from replaydrift.costs.cost_store import CostStore
-from replaydrift.costs.visits import CostWishes, UnmeasuredError, measure
+from replaydrift.costs.visits import UnmeasuredError, measure
 from replaydrift.library import Case
 from replaydrift.progress import LiveProgress, progress
 from replaydrift.store import Store
