@@ -81,8 +81,7 @@ class Graphs:
     def __init__(self, requests: Requests, buckets: Sequence[int], stream: Any, *, shared: bool) -> None:
         import torch
 
-        torch.cuda.synchronize()
-        torch.cuda.empty_cache()
+        capturing.start_afresh()
         before, begun = torch.cuda.memory_reserved(), time.perf_counter()
         self.buckets = sorted(set(buckets))
         self._requests = requests

@@ -1,7 +1,8 @@
 """Captures of a step as people write them, on a stream that was warmed up, and the memory that the graphs hold.
 
-What a library allocates once a stream, such as cuBLAS's workspace, is made by the warm-up and so is in no graph's pool: a graph costs the
-same whether it is the first or the tenth of its process.
+A library may allocate once a stream what it works in, as cuBLAS does up to torch 2.14, and a release may drop that when a graph of the
+stream dies. An eager step on the stream before each capture makes it anew, outside the graph's pool: a graph then costs the same whether
+it is the first or the tenth of its process. Where each call takes such memory for itself, it lies in every graph's pool.
 """
 
 from __future__ import annotations
@@ -26,6 +27,17 @@ def warm_up(step: Callable[[], object], stream: Any, steps: int = WARMUPS) -> fl
     torch.cuda.current_stream().wait_stream(stream)
     torch.cuda.synchronize()
     return (time.perf_counter() - begun) * 1000
+
+
+def start_afresh() -> None:
+    """Give back all memory that is cached, and what cuBLAS keeps, so that what is allocated from here on is counted whole."""
+    import torch
+
+    torch.cuda.synchronize()
+    clear = getattr(torch._C, "_cuda_clearCublasWorkspaces", None)
+    if clear is not None:
+        clear()
+    torch.cuda.empty_cache()
 
 
 def capture(step: Callable[[], Any], stream: Any, pool: Any = None) -> tuple[Any, Any]:

@@ -77,12 +77,8 @@ def forget() -> None:
     """Leave the next case of this process what a new process has: no cached memory, no workspace of cuBLAS, no capture stream."""
     import torch
 
-    torch.cuda.synchronize()
-    clear = getattr(torch._C, "_cuda_clearCublasWorkspaces", None)
-    if clear is not None:
-        clear()
     torch.cuda.graph.default_capture_stream = None
-    torch.cuda.empty_cache()
+    capturing.start_afresh()
 
 
 def _prepared(case: Case) -> tuple[Measured, Callable[[], Iterator[object]]]:

@@ -93,6 +93,7 @@ def more_capture_time(step: Callable[[], Any], factor: float, stream: Any) -> Ca
         return step
     with watching() as watch:
         for _ in range(_TRIES):
+            capturing.warm_up(step, stream, steps=1)
             capturing.capture(step, stream)
     return _then_spin(step, (factor - 1) * median(watch.capture_ms) * 1e6)
 

@@ -21,10 +21,7 @@ def count(name: str) -> Measured:
     work, stream = workload(name), torch.cuda.Stream()
     found = Measured(name, work.version)
     capturing.warm_up(work.step, stream)
-    with watching(Watch(apart=can_keep_graphs())) as watch:
-        graph, output = capturing.capture(work.step, stream)
-    work.check(graph.replay, output)
-    _note_counts(found, work, watch)
+    _count(found, work, stream)
     return found
 
 
@@ -35,13 +32,13 @@ def measure(name: str, plant: Plant, until_s: float) -> tuple[Measured, gpu.Read
     work, stream = workload(name), torch.cuda.Stream()
     found = Measured(name, work.version)
     found.samples("warmup_ms", [capturing.warm_up(work.step, stream)])
+    _count(found, work, stream)
     stopwatch = Stopwatch(Instruments.of_torch())
     step = more_gpu_work(work.step, plant.gpu, stopwatch, stream)
     recorded = more_capture_time(step, plant.host, stream)
 
     now = time.perf_counter()
-    graph, output = _captures(found, work, recorded, stream, stopwatch, now + (until_s - now) / 2)
-    work.check(graph.replay, output)
+    graph, _output = _captures(found, work, recorded, stream, stopwatch, now + (until_s - now) / 2)
     replay, eager = more_host_time(graph.replay, plant.host, stopwatch), more_host_time(step, plant.host, stopwatch)
     measures: dict[str, Callable[[], float]] = {
         "replay_gpu_us": stopwatch.gpu_us(replay),
@@ -77,10 +74,13 @@ def _captures(found: Measured, work: Workload, step: Callable[[], Any], stream: 
     for number in range(MOST_SAMPLES):
         if number >= LEAST_SAMPLES and time.perf_counter() >= until_s:
             break
+        graph = output = None  # Gone before the next one is made, so that they never share the device's memory.
         if apart:
+            capturing.warm_up(work.step, stream, steps=1)
             with watching(parts):
                 graph, output = capturing.capture(step, stream)
-        graph = output = None  # Gone before the next one is made, so that they never share the device's memory.
+            graph = output = None
+        capturing.warm_up(work.step, stream, steps=1)
         with watching(whole):
             graph, output = capturing.capture(step, stream)
         first_replays.append(stopwatch.until_done_us(graph.replay))
@@ -91,15 +91,14 @@ def _captures(found: Measured, work: Workload, step: Callable[[], Any], stream: 
         ("first_replay_us", first_replays),
     ):
         found.samples(metric, samples)
-    with watching(Watch(apart=apart)) as counted:
-        kept = capturing.capture(work.step, stream)
-        _note_counts(found, work, counted)
-    del kept
     return graph, output
 
 
-def _note_counts(found: Measured, work: Workload, watch: Watch) -> None:
-    """The counts of the captures that the watch saw; one graph or more of them must live."""
+def _count(found: Measured, work: Workload, stream: Any) -> None:
+    """Note the counts of one capture of the workload, which is checked against eager code."""
+    with watching(Watch(apart=can_keep_graphs())) as watch:
+        graph, output = capturing.capture(work.step, stream)
+    work.check(graph.replay, output)
     found.count("graphs", watch.captures)
     found.count("pool_bytes", capturing.pool_bytes(watch.graphs))
     found.count("moved_bytes", work.moved_bytes)
