@@ -284,8 +284,8 @@ def test_a_finished_block_stays(tmp_path: Path, pythons: dict[str, str]) -> None
         (["--plant", "chain/10:gpu=0.5"], "expected SUBJECT:gpu=FACTOR"),
         (["--plant", "chain/1000:gpu=1.05"], "cannot slow down 'chain/1000'"),
         (["--plant", "chain/10:gpu=1.05", "--purpose", "aa"], "no block for purpose 'aa'"),
-        (["--plant", "chain/10:gpu=1.05", "--block", "mine"], "ends in '-planted'"),
-        (["--block", "mine-planted"], "ends in '-planted'"),
+        (["--plant", "chain/10:gpu=1.05", "--block", "mine"], "ends in 'planted'"),
+        (["--block", "mine-planted"], "ends in 'planted'"),
         (["--subjects", "chian/10"], "no subject matches 'chian/10': did you mean 'chain/10'"),
         (["--block", "../x"], "cannot name a block"),
         (["--machine", "a/b"], "cannot name a machine"),
@@ -316,6 +316,8 @@ def test_planted_slow_downs_are_kept_apart(tmp_path: Path, pythons: dict[str, st
     assert name.endswith("-measure-planted")
     assert (store.blocks("fake-h200"), list(store.everything()), store.newest("fake-h200", A)) == ((), [], None)
     assert store.read("fake-h200", name, A).values("chain/10", "nodes") == (3, 3)
+    assert measure(tmp_path, pythons, "--plant", "chain/10:gpu=1.05", "--block", "planted").exit_code == 0
+    assert store.blocks("fake-h200", planted=True) == (name, "planted")
 
 
 def test_optimal_buckets_follow_the_newest_costs_of_the_machine(

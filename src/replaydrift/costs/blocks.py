@@ -143,7 +143,7 @@ def _check_same(then: Block, now: Block, held: Mapping[str, Costs], sides: Seque
 def _new_name(wishes: CostWishes, machine: str, store: CostStore) -> str:
     """A name that begins with the time: `20261201-091205-upgrade`; blocks sorted by name are sorted by age."""
     taken, now = store.blocks(machine, planted=True), dt.datetime.now(dt.timezone.utc)
-    while (name := f"{now:%Y%m%d-%H%M%S}-{wishes.purpose}{PLANTED if wishes.plant else ''}") in taken:
+    while (name := f"{now:%Y%m%d-%H%M%S}-{wishes.purpose}{'-' + PLANTED if wishes.plant else ''}") in taken:
         now += dt.timedelta(seconds=1)
     return name
 

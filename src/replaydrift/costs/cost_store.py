@@ -19,7 +19,7 @@ from replaydrift.errors import StoreError
 from replaydrift.records import Environment
 from replaydrift.store import Store, checked_machine, read_tree, to_text, write_whole
 
-PLANTED: Final = "-planted"
+PLANTED: Final = "planted"
 _BLOCK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 
 
@@ -153,7 +153,7 @@ class CostStore:
 
 def is_planted(block: str) -> bool:
     """True for a block in which something was slowed down on purpose: its name says so."""
-    return block.endswith(PLANTED)
+    return block.rsplit("-", maxsplit=1)[-1] == PLANTED
 
 
 def checked_block(name: str) -> str:
