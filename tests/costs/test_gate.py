@@ -11,6 +11,7 @@ import pytest
 from making import environment
 from synthetic_costs import NEW, OLD, block, costs, subject, visit
 
+from replaydrift.costs import statistics
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.findings import CostCheck, CostFinding
 from replaydrift.costs.gate import compare_costs, costs_between
@@ -217,6 +218,32 @@ def test_between_stored_releases(tmp_path: Path) -> None:
     assert (check.block, check.same) == ("20261202-0900-upgrade", 4)
     assert costs_between(store, "h200", OLD, NEW, ["rng/fix"]) is None
     assert costs_between(store, "h200", "2.11.0+cu130", "2.12.1+cu130") is None
+
+
+def renamed(one: Costs, prefix: str, factor: float) -> Costs:
+    """The same costs of other subjects, all times multiplied."""
+    visits = []
+    for made in one.visits:
+        subjects = {
+            prefix + name: subject(**{metric: value * factor for metric, (value,) in found.metrics.items()}) for name, found in made.subjects.items()
+        }
+        visits.append(replace(made, subjects=subjects))
+    return replace(one, visits=tuple(visits))
+
+
+def test_the_gate_is_corrected_by_holm_and_the_list_by_benjamini_and_hochberg() -> None:
+    """Each finding carries the p-value that its own family's correction gives, and the two corrections differ."""
+    draw = np.random.default_rng(3)
+    old, new = (simulated(draw, 0.03, 3, 1.0, release) for release in (OLD, NEW))
+    for prefix, correction, other in (
+        ("", statistics.holm, statistics.benjamini_hochberg),
+        ("g/", statistics.benjamini_hochberg, statistics.holm),
+    ):
+        findings = compare_costs(renamed(old, prefix, 1.0), renamed(new, prefix, 1.12)).findings
+        p_values = [finding.comparison.p for finding in findings if finding.comparison is not None]
+        assert len(p_values) == len(findings) == 21
+        assert [finding.adjusted for finding in findings] == pytest.approx(list(correction(p_values)))
+        assert list(other(p_values)) != pytest.approx(list(correction(p_values)))
 
 
 def test_the_gate_is_short() -> None:
