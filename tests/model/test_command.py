@@ -170,6 +170,17 @@ def test_an_interpreter_without_torch_is_told_so(command, tmp_path):
     )
 
 
+def test_nothing_but_the_report_comes_after_the_script(command):
+    """A process that used cuBLAS, threads and a graph ends without a word of its own."""
+    done = command(
+        "import torch\nx = torch.ones(2, 2, device='cuda')\nx @ x\ngraph = torch.cuda.CUDAGraph()\n"
+        "with torch.cuda.graph(graph):\n    y = x @ x\ngraph.replay()\nprint(y.sum().item())\n"
+    )
+
+    assert (done.returncode, done.stdout) == (0, "8.0\n")
+    assert done.stderr == "\nreplaydrift.model: found nothing that the recording froze by mistake, as far as memory and order can tell.\n"
+
+
 def test_what_the_model_lacks_ends_the_script_by_name(command):
     """An error that says what is lacking, at the script's own line."""
     done = command("import torch\ntorch.compile(lambda x: x)\n")

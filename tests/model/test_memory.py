@@ -205,6 +205,27 @@ class TestPools:
         assert value == [2] * 4
         assert torch.cuda.memory_reserved() == base
 
+    @pytest.mark.parametrize(("kept", "first"), [(True, 8), (False, 17)])
+    def test_a_lost_input_is_taken_by_a_clone(self, kept, first):
+        """Each output is cloned after its own replay; where the first input was let go of, the other's clone of 4 is what it reads: 3*4 + 5."""
+        inputs = [torch.ones(1, device="cuda"), torch.full((1,), 2.0, device="cuda")]
+        address = inputs[0].data_ptr()
+        graphs = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graphs[0]):
+            scratch = inputs[0] * 3
+            y1 = scratch + 5
+            del scratch
+        with torch.cuda.graph(graphs[1], pool=graphs[0].pool()):
+            y2 = inputs[1] ** 2
+        if not kept:
+            del inputs[0]
+        graphs[1].replay()
+        second = y2.clone()
+        graphs[0].replay()
+
+        assert (second.data_ptr() == address) is not kept
+        assert (y1.item(), second.item()) == (first, 4)
+
     def test_a_pool_handle_is_shared_by_name(self):
         """`graph_pool_handle` makes a pool that several captures are given."""
         pool = torch.cuda.graph_pool_handle()

@@ -106,6 +106,49 @@ def test_python_numbers_are_frozen_and_device_numbers_are_not():
     assert y.item() == 2 + 3 + 50
 
 
+def test_graphs_replayed_in_a_capture_become_part_of_it():
+    """Several graphs make one, with work before, between and after; each replay of it runs them in order."""
+    x = torch.zeros(2, device="cuda")
+    inner = []
+    for change in (lambda: x.add_(1), lambda: x.mul_(3)):
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            change()
+        inner.append(graph)
+    outer = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(outer):
+        x.add_(10)
+        inner[0].replay()
+        inner[1].replay()
+        y = x - 1
+        inner[0].replay()
+    assert x.tolist() == [0, 0]
+    outer.replay()
+    assert (x.tolist(), y.tolist()) == ([34, 34], [32, 32])
+    inner[1].replay()
+    outer.replay()
+
+    assert (x.tolist(), y.tolist()) == ([340, 340], [338, 338])
+
+
+def test_a_graph_replayed_on_a_forked_stream_of_a_capture_is_joined():
+    """The other graph's work lies on the branch on which it was replayed."""
+    x, y = torch.zeros(2, device="cuda"), torch.zeros(2, device="cuda")
+    inner, outer, side = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    with torch.cuda.graph(inner):
+        x.add_(1)
+    with torch.cuda.graph(outer):
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            inner.replay()
+        y.add_(5)
+        torch.cuda.current_stream().wait_stream(side)
+        z = x + y
+    for number in (1, 2):
+        outer.replay()
+        assert z.tolist() == [6 * number] * 2
+
+
 class TestRandomNumbers:
     """Generators in graphs: eager and graph draw the same numbers."""
 

@@ -101,6 +101,14 @@ class TestView:
         assert torch.ones(2, device="cuda:0").is_cuda
         assert not torch.ones(2).is_cuda
 
+    def test_a_device_can_be_a_number(self):
+        """As `rank` is, in programs for several processes."""
+        made = [torch.zeros(2, device=0), torch.arange(3, device=0), torch.ones(2).to(0), torch.ones(2).cuda(0), torch.tensor([1], device=0)]
+        nets = [torch.nn.Linear(2, 2, device=0), torch.nn.Linear(2, 2).to(0), torch.nn.Linear(2, 2).to(device=0, dtype=torch.float64)]
+
+        assert {x.device for x in (*made, *(net.weight for net in nets))} == {torch.device("cuda", 0)}
+        assert nets[2].weight.dtype == torch.float64
+
     def test_a_default_device_is_followed(self):
         """`set_default_device` and `with torch.device` reach factories and `torch.tensor`."""
         with torch.device("cuda"):
@@ -233,9 +241,39 @@ class TestRefused:
 
     def test_a_second_device_is_refused(self):
         """There is one GPU, and the message says so."""
-        for attempt in (lambda: torch.ones(1, device="cuda:1"), lambda: torch.ones(1).to("cuda:1"), lambda: torch.cuda.set_device(1)):
+        attempts = (
+            lambda: torch.ones(1, device="cuda:1"), lambda: torch.ones(1).to("cuda:1"), lambda: torch.ones(1).cuda(1),
+            lambda: torch.cuda.set_device(1), lambda: torch.cuda.set_device("cuda:1"), lambda: torch.cuda.device(1).__enter__(),
+            lambda: torch.cuda.Stream(device=1), lambda: torch.cuda.current_stream(1), lambda: torch.cuda.synchronize(1),
+            lambda: torch.cuda.get_device_properties(1), lambda: torch.cuda.get_device_name("cuda:1"), lambda: torch.cuda.mem_get_info(1),
+            lambda: torch.cuda.memory_allocated(1), lambda: torch.cuda.reset_peak_memory_stats(1), lambda: torch.Generator("cuda:1"),
+            lambda: torch.nn.Linear(2, 2, device="cuda:1"), lambda: torch.nn.Linear(2, 2).to(1), lambda: torch.zeros(2, device=1),
+        )  # fmt: skip
+        for attempt in attempts:
             with pytest.raises(Exception, match="one GPU, cuda:0"):
                 attempt()
+
+    def test_work_between_devices_is_refused(self):
+        """DataParallel splits its input over GPUs."""
+        net = torch.nn.DataParallel(torch.nn.Linear(2, 2).cuda(), [0])
+        with pytest.raises(NotImplementedError, match="lacks copies between GPUs .torch.nn.DataParallel"):
+            net(torch.ones(2, 2, device="cuda"))
+
+    def test_tensors_that_are_more_than_numbers_with_strides_are_refused(self):
+        """Sparse, nested and quantized tensors, each by name."""
+        x = torch.ones(2, 2, device="cuda")
+        for name, attempt in (
+            ("sparse", x.to_sparse), ("nested", lambda: torch.nested.nested_tensor([x[0], x[1]])),
+            ("quantized", lambda: torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)),
+        ):  # fmt: skip
+            with pytest.raises(NotImplementedError, match=f"lacks {name} tensors on the device"):
+                attempt()
+
+    def test_an_export_is_refused(self):
+        """`torch.export` traces with fake tensors of the device, for which C++ would end the process."""
+        net, x = torch.nn.Linear(2, 2).cuda(), torch.ones(2, 2, device="cuda")
+        with pytest.raises(NotImplementedError, match="lacks fake tensors of the device, and so torch.export"):
+            torch.export.export(net, (x,))
 
     def test_compilation_is_refused(self):
         """`torch.compile` makes kernels, which need a GPU."""

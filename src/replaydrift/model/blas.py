@@ -47,7 +47,7 @@ class _Owner:
     handle: int | None = None
 
     def __del__(self) -> None:
-        if self.handle is not None:
+        if self.handle is not None and _HANDLES is not None:  # At interpreter exit the module is empty.
             _HANDLES.left.append(self.handle)
 
 

@@ -18,8 +18,8 @@ from replaydrift.model.arena import alias, on_device
 from replaydrift.model.clock import CLOCK
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE
-from replaydrift.model.failures import lack
 from replaydrift.model.forms import Form, form_of, forms_of_results, map_tensors, tensors_in
+from replaydrift.model.lacking import only_device
 from replaydrift.model.operators import Operator, operator
 from replaydrift.model.pinned import PINNED
 from replaydrift.model.submission import submit
@@ -75,8 +75,7 @@ def _works_on_device(tensors: list[torch.Tensor], kwargs: dict[str, Any], traits
     if asked is not None and asked.type not in ("cpu", "cuda"):
         return False
     if asked is not None and asked.type == "cuda":
-        if asked.index not in (None, 0):
-            raise lack(f"device {asked}: it has one GPU, cuda:0")
+        only_device(asked)
         STATE.last_was_on_device = True
         return True
     for tensor in tensors:

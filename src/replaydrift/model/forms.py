@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import torch
 
+from replaydrift.model.failures import lack
+
 # Up to so many elements in all, running on zeros is cheaper than the first use of a meta kernel, which imports Python references.
 SMALL: Final = 1 << 16
 
@@ -29,7 +31,11 @@ _REMEMBERED: dict[Any, Any] = {}
 
 
 def form_of(tensor: torch.Tensor) -> Form:
-    """The form of a tensor that exists."""
+    """The form of a tensor that exists; LackError for one that is more than numbers with strides."""
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        raise lack(f"{'quantized' if tensor.is_quantized else 'sparse'} tensors on the device ({tensor.layout}, {tensor.dtype})")
+    if tensor.is_nested:
+        raise lack("nested tensors on the device")
     size, stride = tuple(tensor.shape), tensor.stride()
     return Form(tensor.dtype, size, stride, extent(size, stride) * tensor.dtype.itemsize)
 

@@ -17,6 +17,7 @@ from replaydrift.model import rules
 from replaydrift.model.allocator import DEFAULT_POOL, Block
 from replaydrift.model.clock import DEFAULT_STREAM
 from replaydrift.model.device import DEVICE
+from replaydrift.model.lacking import only_device
 from replaydrift.model.operators import Operator
 
 _STEP: Final = 4  # how far one operator moves the offset, at least
@@ -73,6 +74,7 @@ class CudaGenerator(_PlainGenerator):
     def __new__(cls, device: Any = "cpu") -> Any:
         """A generator of that device."""
         if torch.device(device).type == "cuda":
+            only_device(device)
             _forbid_in_capture("Cannot construct a new CUDAGeneratorImpl")
             return cls._of(State())
         return super().__new__(cls, "cpu")

@@ -10,12 +10,11 @@ from typing import Any
 
 import torch
 
-from replaydrift.model import arena, blas, graphs, mempools, random, rules, statistics, streams
+from replaydrift.model import arena, blas, graphs, lacking, mempools, random, rules, statistics, streams
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE
 from replaydrift.model.dispatch import CudaModel
-from replaydrift.model.failures import LackError, lack
 from replaydrift.model.pinned import PINNED
 from replaydrift.model.submission import submit
 
@@ -51,27 +50,32 @@ def _set_stream(stream_id: int = 0, device_index: int = 0, device_type: int = 1)
     DEVICE.stream = stream_id
 
 
-def _set_device(index: int) -> None:
-    if index not in (0, -1):
-        raise lack(f"device cuda:{index}: it has one GPU, cuda:0")
-
-
 def _exchange_device(index: int) -> int:
-    _set_device(index)
+    lacking.only_device(index)
     return 0
+
+
+def _of_the_one_device(function: Any) -> Any:
+    """The same function of a device as one of none; another device than cuda:0 is refused."""
+
+    def call(device: Any = None) -> Any:
+        lacking.only_device(device)
+        return function()
+
+    return call
 
 
 FUNCTIONS: dict[str, Any] = {
     "_cuda_init": lambda: None,
     "_cuda_getDeviceCount": lambda: 1,
     "_cuda_getDevice": lambda: 0,
-    "_cuda_setDevice": _set_device,
+    "_cuda_setDevice": lacking.only_device,
     "_cuda_exchangeDevice": _exchange_device,
     "_cuda_maybeExchangeDevice": _exchange_device,
     "_cuda_isInBadFork": lambda: False,
-    "_cuda_getDefaultStream": lambda *_: (DEFAULT_STREAM, 0, 1),
-    "_cuda_getCurrentStream": lambda *_: (DEVICE.stream, 0, 1),
-    "_cuda_getCurrentRawStream": lambda *_: 0 if DEVICE.stream == DEFAULT_STREAM else streams._HANDLE + DEVICE.stream,
+    "_cuda_getDefaultStream": _of_the_one_device(lambda: (DEFAULT_STREAM, 0, 1)),
+    "_cuda_getCurrentStream": _of_the_one_device(lambda: (DEVICE.stream, 0, 1)),
+    "_cuda_getCurrentRawStream": _of_the_one_device(lambda: 0 if DEVICE.stream == DEFAULT_STREAM else streams._HANDLE + DEVICE.stream),
     "_cuda_setStream": _set_stream,
     "_cuda_synchronize": _synchronize,
     "_cuda_sleep": _sleep,
@@ -79,10 +83,10 @@ FUNCTIONS: dict[str, Any] = {
     "_host_emptyCache": PINNED.empty_cache,
     "_cuda_isCurrentStreamCapturing": graphs.is_current_stream_capturing,
     "_graph_pool_handle": graphs.new_pool_id,
-    "_cuda_memoryStats": statistics.memory_stats,
+    "_cuda_memoryStats": _of_the_one_device(statistics.memory_stats),
     "_cuda_memorySnapshot": statistics.snapshot,
-    "_cuda_resetPeakMemoryStats": statistics.reset_peaks,
-    "_cuda_resetAccumulatedMemoryStats": statistics.reset_accumulated,
+    "_cuda_resetPeakMemoryStats": _of_the_one_device(statistics.reset_peaks),
+    "_cuda_resetAccumulatedMemoryStats": _of_the_one_device(statistics.reset_accumulated),
     "_cuda_hostMemoryStats": statistics.host_memory_stats,
     "_cuda_clearCublasWorkspaces": blas.clear_workspaces,
     "_cuda_getCurrentBlasHandle": blas.current_handle,
@@ -100,17 +104,6 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 
-class _LackedNameError(LackError, AttributeError):
-    """The same for a name: `hasattr` stays False, and a use says what is lacking."""
-
-
-def _unknown(name: str) -> Any:
-    """What `torch._C.<name>` gives for a name that neither torch nor the model has."""
-    if name.startswith(("_cuda_", "_cudnn_", "_nccl_")):
-        raise _LackedNameError(str(lack(f"torch._C.{name}")))
-    raise AttributeError(f"module 'torch._C' has no attribute {name!r}")
-
-
 class _Ranges:
     """NVTX ranges, which nobody profiles here."""
 
@@ -118,26 +111,16 @@ class _Ranges:
         return lambda *_arguments: 0
 
 
-class _Missing:
-    """Stands for a function of torch._C that the model has not; calling it says so."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __call__(self, *_arguments: Any, **_more: Any) -> Any:
-        raise lack(f"torch._C.{self._name}")
-
-
 def install() -> None:
     """Put the C layer in place, then let the installed torch's own Python build on it."""
     for name in _names_that_python_calls():
         if name not in FUNCTIONS:
-            setattr(torch._C, name, _Missing(name))
+            setattr(torch._C, name, lacking.Missing(name))
     for name, function in FUNCTIONS.items():
         setattr(torch._C, name, function)
     base: Any = torch._C
     if not hasattr(base, "__getattr__"):
-        base.__getattr__ = _unknown
+        base.__getattr__ = lacking.unknown_name
     base._CudaStreamBase, base._CudaEventBase, base._CUDAGraph = streams.StreamBase, streams.EventBase, graphs.GraphBase
     base._CudaDeviceProperties = _Properties
     for name in ("streams", "graphs"):
@@ -180,12 +163,11 @@ def _patch_python() -> None:
     cuda._exchange_device = cuda._maybe_exchange_device = _exchange_device
     cuda._sleep = _sleep
     cuda.nvtx._nvtx = _Ranges()
-    cuda.get_device_properties = lambda _device=None: PROPERTIES
-    cuda._get_device_properties = lambda _device=0: PROPERTIES
-    cuda.get_device_name = lambda _device=None: NAME
-    cuda.get_device_capability = lambda _device=None: (9, 0)
+    cuda.get_device_properties = cuda._get_device_properties = _of_the_one_device(lambda: PROPERTIES)
+    cuda.get_device_name = _of_the_one_device(lambda: NAME)
+    cuda.get_device_capability = _of_the_one_device(lambda: (9, 0))
     cuda.is_bf16_supported = lambda *_arguments, **_more: True
-    cuda.mem_get_info = lambda _device=None: (arena.DEVICE_BYTES - DEVICE.allocator.statistics.reserved.current, arena.DEVICE_BYTES)
+    cuda.mem_get_info = _of_the_one_device(_mem_get_info)
     cuda.memory.mem_get_info = cuda.mem_get_info
     cuda.default_generators = (random.CudaGenerator("cuda"),)
     cuda._is_in_bad_fork = lambda: False
@@ -205,7 +187,11 @@ def _patch_python() -> None:
 
     time.sleep = sleep  # type: ignore[assignment]
     _patch_threads()
-    torch.compile = _refuse_compile
+    lacking.install()
+
+
+def _mem_get_info() -> tuple[int, int]:
+    return arena.DEVICE_BYTES - DEVICE.allocator.statistics.reserved.current, arena.DEVICE_BYTES
 
 
 def _patch_threads() -> None:
@@ -257,7 +243,3 @@ def _group_tensors(lists: Any, with_indices: bool = False) -> Any:
                 column.append(values[index])
         indices.append(index)
     return {key: (columns, indices if with_indices else []) for key, (columns, indices) in grouped.items()}
-
-
-def _refuse_compile(*_arguments: Any, **_more: Any) -> Any:
-    raise lack("torch.compile: it makes kernels for a real GPU")

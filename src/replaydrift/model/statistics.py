@@ -9,7 +9,7 @@ from replaydrift.model.device import DEVICE
 from replaydrift.model.pinned import PINNED
 
 
-def memory_stats(_device: int = 0) -> dict[str, Any]:
+def memory_stats() -> dict[str, Any]:
     """What `torch._C._cuda_memoryStats` gives: for each count, of all blocks and of small and large ones, four numbers."""
     allocator = DEVICE.allocator
     free = [block for block in allocator.blocks() if not block.whole_segment]
@@ -46,13 +46,13 @@ def _by_name(found: Statistics, split: list[int]) -> dict[str, dict[str, int]]:
     return {name: _four(count) for name, count in counts.items()}
 
 
-def reset_peaks(_device: int = 0) -> None:
+def reset_peaks() -> None:
     """Let the peaks start again from the current values."""
     for count in _all_counts():
         count.peak = count.current
 
 
-def reset_accumulated(_device: int = 0) -> None:
+def reset_accumulated() -> None:
     """Let the sums of all that was added and taken away start again from nothing."""
     for count in _all_counts():
         count.gained = count.lost = 0

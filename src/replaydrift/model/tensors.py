@@ -9,15 +9,15 @@ from typing import Any, Final
 
 import torch
 from torch.overrides import _get_current_function_mode_stack
-from torch.utils._device import DeviceContext
+from torch.utils._device import DeviceContext, _device_constructors
 
 from replaydrift.model import copies
 from replaydrift.model.arena import BASE, DEVICE_END, is_pinned, on_device
 from replaydrift.model.clock import CLOCK
 from replaydrift.model.device import DEVICE
 from replaydrift.model.dispatch import STATE
-from replaydrift.model.failures import lack
 from replaydrift.model.forms import form_of, form_of_copy, tensors_in
+from replaydrift.model.lacking import only_device
 from replaydrift.model.pinned import PINNED
 
 CUDA: Final = torch.device("cuda", 0)
@@ -28,6 +28,7 @@ _original: dict[str, Any] = {}
 
 def install() -> None:
     """Put the replacements in place."""
+    _device_constructors()  # Remembers torch's own factories, which a default device is then still asked about.
     for name in (
         "to",
         "cuda",
@@ -59,6 +60,9 @@ def install() -> None:
         setattr(torch, name, _cpu_marked(getattr(torch, name)))
     for name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided"):
         setattr(tensor, name, _cpu_marked(getattr(tensor, name)))
+    for name in ("zeros", "ones", "empty", "full", "rand", "randn", "randint", "randperm", "arange", "linspace", "eye", "empty_strided"):
+        setattr(torch, name, _with_device_by_number(getattr(torch, name)))
+    torch._C._nn._parse_to = _parse_to(torch._C._nn._parse_to)
     for holder, names in _MAKE_THEIR_OWN:
         for name in names:
             setattr(holder, name, _inheriting(getattr(holder, name)))
@@ -75,8 +79,8 @@ def wanted_device(value: Any) -> torch.device | None:
         device = torch.device("cuda", value)
     else:
         return None
-    if device.type == "cuda" and device.index not in (None, 0):
-        raise lack(f"device {device}: it has one GPU, cuda:0")
+    if device.type == "cuda":
+        only_device(device)
     return device
 
 
@@ -258,6 +262,31 @@ def _cpu_marked(original: Any) -> Any:
 
     make.__name__, make.__doc__ = original.__name__, original.__doc__
     return make
+
+
+def _with_device_by_number(original: Any) -> Any:
+    """The same factory, which takes `device=0` as a build does that has GPUs."""
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(kwargs.get("device"), int):
+            kwargs["device"] = wanted_device(kwargs["device"])
+        return original(*args, **kwargs)
+
+    make.__name__, make.__doc__ = original.__name__, original.__doc__
+    return make
+
+
+def _parse_to(original: Any) -> Any:
+    """What reads the arguments of `Module.to`, with a number taken for a device."""
+
+    def parse(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], int) and not isinstance(args[0], bool):
+            args = (wanted_device(args[0]), *args[1:])
+        if isinstance(kwargs.get("device"), int):
+            kwargs["device"] = wanted_device(kwargs["device"])
+        return original(*args, **kwargs)
+
+    return parse
 
 
 def _inheriting(original: Any) -> Any:
