@@ -66,6 +66,7 @@ class Pool:
     id: PoolId
     users: int = 1
     live: int = 0
+    kept: bool = False  # the graph of a lost capture is gone and, on old releases, still holds it
     under_way: bool = False  # a capture into the pool was lost and, on old releases, never counted as ended
     free: dict[bool, list[tuple[tuple[int, int, int], Block]]] = field(default_factory=lambda: {True: [], False: []})
 

@@ -133,7 +133,9 @@ class Device:
             self.allocator.hold(pool)
         except NobodyHolds:
             raise RuntimeError(rules.text("pool-without-holder")) from None
-        if self.recorded_to(pool) or (self.allocator.pools[pool].under_way and rules.use("failed-capture-stays-under-way")):
+        if self.allocator.pools[pool].under_way:
+            raise RuntimeError(rules.text("failed-capture-stays-under-way"))
+        if self.recorded_to(pool):
             raise RuntimeError("beginAllocateToPool: already recording to mempool_id")
 
     def use_pool(self, pool: PoolId) -> None:

@@ -131,7 +131,7 @@ class GraphBase:
         self._leave_generators(stuck=lost is not None)
         if lost is not None:
             self._capture = None
-            DEVICE.allocator.pools[capture.pool].under_way = rules.use("failed-capture-stays-under-way") is not None
+            DEVICE.allocator.pools[capture.pool].under_way = rules.holds("failed-capture-stays-under-way")
             raise cuda_error(lost)
         self._nodes = capture.nodes
         self._random = [(state, capture.random_bases[state], total) for state, total in capture.generators.items()]
@@ -144,7 +144,7 @@ class GraphBase:
     def _leave_generators(self, *, stuck: bool) -> None:
         """Up to 2.11 a lost capture leaves its generators in the state of one that is captured; the next good one frees them."""
         for state in self._registered:
-            state.stuck = stuck and rules.use("failed-capture-keeps-generator") is not None
+            state.stuck = stuck and rules.holds("failed-capture-keeps-generator")
 
     def capture_end_post(self) -> None:
         """Nothing more to do: the model keeps no template apart from the nodes."""
@@ -220,9 +220,12 @@ class GraphBase:
             _destroy_in_captures()
         if self._ended:
             blas.graph_ended(self._origin)
-        held = [self._pool] if self._pool and (self._ended or rules.use("failed-capture-keeps-pool") is None) else []
-        for pool in [*held, *self._side_pools]:
-            if pool in DEVICE.allocator.pools:
+        for pool in [*([self._pool] if self._pool else []), *self._side_pools]:
+            if pool not in DEVICE.allocator.pools:
+                continue
+            if pool == self._pool and not self._ended and rules.holds("failed-capture-keeps-pool"):
+                DEVICE.allocator.pools[pool].kept = True
+            else:
                 DEVICE.allocator.release(pool)
         for address in self._host_blocks:
             PINNED.forget(address)

@@ -113,6 +113,11 @@ def use(key: str) -> str | None:
     return value
 
 
+def holds(key: str) -> bool:
+    """True where this release has such a row. It is not noted as used: do that where something follows from it."""
+    return key in RULES_IN_FORCE
+
+
 def text(key: str) -> str:
     """The row's text, noted as used; for a release without the row, the text of the nearest that has it."""
     value = use(key)

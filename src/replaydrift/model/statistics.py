@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from replaydrift.model import rules
 from replaydrift.model.allocator import DEFAULT_POOL, Count, Statistics
 from replaydrift.model.device import DEVICE
 from replaydrift.model.pinned import PINNED
@@ -12,6 +13,7 @@ from replaydrift.model.pinned import PINNED
 def memory_stats() -> dict[str, Any]:
     """What `torch._C._cuda_memoryStats` gives: for each count, of all blocks and of small and large ones, four numbers."""
     allocator = DEVICE.allocator
+    _note_kept_pools()
     free = [block for block in allocator.blocks() if not block.whole_segment]
     tree: dict[str, Any] = {}
     for pool, found in (
@@ -65,6 +67,7 @@ def _all_counts() -> list[Count]:
 
 def snapshot(asked: Any = None) -> dict[str, Any]:
     """What `torch._C._cuda_memorySnapshot` gives: the segments with their blocks, of one pool where its id is asked for, and no history."""
+    _note_kept_pools()
     pool = tuple(asked[:2]) if asked else DEFAULT_POOL  # The default pool's id asks for all.
     segments: list[dict[str, Any]] = []
     free = {block.address: block for block in DEVICE.allocator.blocks()}
@@ -109,6 +112,12 @@ def host_memory_stats() -> dict[str, Any]:
         "active_bytes": _four(PINNED.active_bytes),
     }
     return tree | {"num_host_alloc": PINNED.owned.gained, "num_host_free": PINNED.owned.lost}
+
+
+def _note_kept_pools() -> None:
+    """Counts rest on a written rule where they hold memory of a lost capture."""
+    if any(pool.kept for pool in DEVICE.allocator.pools.values()):
+        rules.use("failed-capture-keeps-pool")
 
 
 def _four(count: Count) -> dict[str, int]:
