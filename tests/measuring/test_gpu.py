@@ -1,6 +1,6 @@
 """The state of the GPU: what is read of an NVML in Python, and many readings as one."""
 
-# ruff: noqa: N802 - NVML's names
+# ruff: noqa: N802, N815 - NVML's names
 
 from __future__ import annotations
 
