@@ -103,6 +103,7 @@ def synthetic_costs(machines: tuple[str, ...]) -> list[Costs]:
     for machine in machines:
         for name, purpose in BLOCKS[: 1 if machine == "model" else None]:
             names = {"aa": RELEASES[-1:], "upgrade": RELEASES[2:]}.get(purpose, RELEASES)
-            block = Block(name, purpose, names * (1 if machine == "model" else PROCESSES))
+            processes = 1 if machine == "model" else 2 * PROCESSES if purpose == "aa" else PROCESSES
+            block = Block(name, purpose, names * processes)
             found += [costs_of(machine, release, RELEASES.index(release), block) for release in names]
     return found

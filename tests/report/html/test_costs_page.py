@@ -253,3 +253,25 @@ def test_a_release_says_what_it_costs(made: Made) -> None:
     assert "0 costs changed" in model
     assert "What it costs" not in made.page(release_page(RELEASES[0]))
     assert made.page("index.html").count("costs changed") == 1
+
+
+def test_how_small_a_change_would_be_seen(made: Made) -> None:
+    """A release against itself says how often the tests cry wolf here, and how often each planted slow-down of a headline cost is found."""
+    (machine,) = machines(synthetic_costs(("h200",)))
+    own = machine.believed
+    assert own is not None
+    assert own.words.startswith("torch 2.14.1+cu130 against itself, block 20261102-0900-aa: 12 processes")
+    assert own.nominal == "5.0 %"
+    row = next(dict(zip(own.columns, row, strict=True)) for row in own.rows if row[:2] == ("chain/1000", "replay_gpu_us"))
+    assert (row["margin"], row["20 % more"]) == ("1.0 %", "100 %")
+    assert "How small a change would be seen" in made.page("costs.html")
+
+
+def test_too_few_processes_say_nothing_about_noise() -> None:
+    """Without a run of a release against itself, or with one that is too short, nothing is claimed."""
+    (machine,) = machines([costs_of("h200", RELEASES[0], 0, Block("aa", "aa", RELEASES[:1] * 11))])
+    assert machine.believed is None
+    (machine,) = machines([costs_of("h200", RELEASES[0], 0, Block("one", "measure", RELEASES[:1] * 12))])
+    assert machine.believed is None
+    (machine,) = machines([costs_of("model", RELEASES[0], 0, Block("aa", "aa", RELEASES[:1] * 12))])
+    assert machine.believed is None

@@ -15,6 +15,7 @@ from replaydrift.costs.metrics import METRICS, is_headline
 from replaydrift.costs.policies import MEASURED
 from replaydrift.costs.records import Costs
 from replaydrift.costs.statistics import NEEDED
+from replaydrift.report.html.calibration import Believed, believed
 from replaydrift.report.html.charts import Row, against_size, bars, paid_after
 from replaydrift.report.html.costs import Series, series
 from replaydrift.report.html.costs_changed import Step, steps
@@ -90,6 +91,7 @@ class CostsOfMachine:
     compared: str  # The block whose releases are compared.
     changes: tuple[Step, ...]
     headlines: tuple[tuple[str, str, tuple[Series, ...]], ...]  # Metric, what it includes, and its subjects.
+    believed: Believed | None
     failures: tuple[tuple[str, str, str], ...]  # Release, subject and what it raised.
 
     @property
@@ -129,6 +131,7 @@ def _machine(own: Sequence[Costs]) -> CostsOfMachine:
         compared=compared[0].block.name if compared else "",
         changes=tuple(steps(compared)),
         headlines=tuple(_headlines(own)),
+        believed=believed(own),
         failures=tuple(dict.fromkeys(_failures(own))),
     )
 
