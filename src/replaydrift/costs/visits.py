@@ -73,17 +73,16 @@ def measure(wishes: CostWishes, catalogue: Catalogue, cases: Iterable[Case], sto
     with Stop() as stop:
         try:
             sides = [_look(release, python, wishes, watcher) for release, python in wishes.pythons]
+            check_sides(sides, store)
+            engine, machine = sides[0].environment.engine, sides[0].environment.machine
+            plan = make_plan(catalogue, cases, engine=engine, attempts=1, sizes=wishes.sizes)
+            request = suite.request(
+                plan, engine=engine, patterns=wishes.subjects, seconds=wishes.seconds, plant=wishes.plant, curves=_curves(store, machine),
+            )  # fmt: skip
+            check_room(store.root)
+            block, held = take_up(wishes, sides, suite.hash_of(request), store)
         except Stopped as stopped:
             raise RunError(f"stopped by {stopped} before the first visit") from None
-        check_sides(sides, store)
-        engine = sides[0].environment.engine
-        plan = make_plan(catalogue, cases, engine=engine, attempts=1, sizes=wishes.sizes)
-        curves = _curves(store, sides[0].environment.machine)
-        request = suite.request(
-            plan, engine=engine, patterns=wishes.subjects, seconds=wishes.seconds, plant=wishes.plant, curves=curves,
-        )  # fmt: skip
-        block, held = take_up(wishes, sides, suite.hash_of(request), store)
-        check_room(store.root)
         stop.quietly()
         _Visiting(block, {side.release: side for side in sides}, held, request, store, watcher, stop).go()
     folder = store.folder(sides[0].environment.machine, block.name)
