@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner
 from making import environment, record
+from toybox import SOURCE, environ
 
 from replaydrift.cli import cli
 from replaydrift.costs.cost_store import CostStore
@@ -60,11 +63,22 @@ CHECK = ("check", "2.14.1", "2.15.0")
 
 
 def test_without_costs_nothing_is_said_of_them(home: Path) -> None:
-    """Where no costs are stored, no form of a check has a word about them, and scipy is not needed."""
+    """Where no costs are stored, no form of a check has a word about them."""
     for form in ((), ("--json",), ("--markdown",), ("--junit",)):
         code, text = run(*CHECK, *form)
         assert code == 0
         assert "cost" not in text.lower()
+
+
+def test_a_check_without_costs_is_quick(home: Path) -> None:
+    """Scipy, which takes seconds to import, is left alone until there are costs to compare."""
+    code = (
+        "import atexit, sys\nfrom replaydrift.cli import main\natexit.register(lambda: print('scipy' in sys.modules))\n"
+        f"sys.argv = {['replaydrift', *CHECK]!r}\nmain()"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], env=environ(PYTHONPATH=str(SOURCE)), capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "False"
+    assert "Nothing unexplained changed." in ran.stdout
 
 
 def test_equal_costs_pass(home: Path) -> None:
