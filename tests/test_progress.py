@@ -26,6 +26,7 @@ def walk(progress: Any) -> None:
         progress.attempted(7)
         progress.judged(planned("group/bug"), 1, making.attempt("wrong"))
         progress.attempted(8)
+        progress.say("costs: [3/12] done")
         progress.judged(planned("group/fix", "fix"), 1, making.attempt("raised:RuntimeError: [bold]no[/bold]"))
 
 
@@ -37,6 +38,7 @@ def test_plain_lines() -> None:
         "importing torch with [env]/bin/python",
         "torch 2.13.0+cu130 on NVIDIA H200 (machine 'h200'): 10 attempts, 6 of them done before",
         "[ 7/10] group/bug #1: reproduced",
+        "costs: [3/12] done",
         "[ 8/10] group/fix #1: raises (raised:RuntimeError: [bold]no[/bold])",
     ]
 
@@ -47,6 +49,7 @@ def test_a_bar_on_a_terminal() -> None:
     walk(LiveProgress(Console(file=stream, force_terminal=True, width=150, color_system=None)))
     assert "! group/fix #1: raises (raised:RuntimeError: [bold]no[/bold])" in stream.getvalue()
     assert "8/10" in stream.getvalue()
+    assert "costs: [3/12] done" in stream.getvalue()
 
 
 def test_time_left() -> None:

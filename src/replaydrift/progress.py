@@ -49,6 +49,10 @@ class PlainProgress:
         self._left = TimeLeft()
         self._done = self._total = 0
 
+    def say(self, line: str) -> None:
+        """Say something that stays."""
+        self._say(line)
+
     def doing(self, what: str) -> None:
         """Say what has begun."""
         self._say(what)
@@ -95,6 +99,10 @@ class LiveProgress:
         self._left = TimeLeft()
         self._task: TaskID | None = None
         self._total = 0
+
+    def say(self, line: str) -> None:
+        """Show something that stays, above the bar: what is written past the console would end up in the bar's own line."""
+        self._bar.console.print(escape(line), highlight=False, soft_wrap=True)
 
     def doing(self, what: str) -> None:
         """Show what has begun."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import signal
@@ -13,9 +14,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
+from synthetic_costs import block, subject, visit
 from toybox import HERE, SOURCE, environ
 
 from replaydrift.cli import cli
+from replaydrift.commands.measure import VisitProgress
 from replaydrift.costs import suite, visits
 from replaydrift.costs.advice import Prices
 from replaydrift.costs.blocks import order_of
@@ -24,6 +28,7 @@ from replaydrift.costs.launching import VisitFailedError, listen
 from replaydrift.costs.records import Costs
 from replaydrift.costs.steps import StepCost
 from replaydrift.errors import RunError
+from replaydrift.progress import LiveProgress
 
 A, B = "2.13.0+cu130", "2.15.0+cu132"
 FAKE = Path(__file__).parent / "fake_measuring.py"
@@ -107,6 +112,22 @@ def test_a_person_sees_the_medians(tmp_path: Path, pythons: dict[str, str]) -> N
     assert [line.split() for line in text.splitlines() if line.startswith("chain/10")] == [["chain/10", "11", "3"]] * 2
     assert "such as plain/bug: RuntimeError: [no] capture" in text
     assert "[4/4] torch 2.13.0+cu130" in text
+
+
+def test_a_bar_that_is_up_is_spoken_through() -> None:
+    """An upgrade has one: visits are lines above it, what is measured now stands in it, and no text is markup."""
+    stream = io.StringIO()
+    with LiveProgress(Console(file=stream, force_terminal=True, width=150, color_system=None)) as bar, VisitProgress(bar) as progress:
+        progress.doing("importing torch with [env]/bin/python")
+        progress.begun(block(A, B, name="mine"), 1)
+        progress.measured("chain/10")
+        progress.visited(B, visit(2, chain_10=subject(nodes=3)))
+        progress.visited(A, visit(1, "throttled: [bold]x"))
+    text = stream.getvalue()
+    assert "block mine: 2 visits to torch 2.13.0+cu130, 2.15.0+cu132, 1 of them made before" in text
+    assert "visit 2 of 2: 1 subjects, chain/10" in text
+    assert "[2/2] torch 2.15.0+cu132: 1 subjects, 31.5 s" in text
+    assert "visit 1, torch 2.13.0+cu130: discarded, throttled: [bold]x" in text
 
 
 def test_of_the_model_only_counts_are_stored(tmp_path: Path, pythons: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from types import TracebackType
@@ -24,6 +25,7 @@ from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.metrics import METRICS
 from replaydrift.costs.records import PURPOSES, Block, Costs, Purpose, Visit
 from replaydrift.costs.visits import Measured, measure
+from replaydrift.progress import LiveProgress, PlainProgress
 
 _SHOWN = ("replay_gpu_us", "replay_host_us", "capture_ms", "instantiate_ms", "trace_gpu_ms", "nodes", "graphs", "pool_bytes")
 
@@ -123,22 +125,25 @@ def command(
 
 
 class VisitProgress:
-    """A line a visit on stderr. `moment` is told what is measured now; without it that is shown on a terminal, and nowhere else."""
+    """A line a visit on stderr, and on a terminal what is measured now. `beside` is a bar that is up already, to speak through."""
 
-    def __init__(self, moment: Callable[[str], None] | None = None) -> None:
+    def __init__(self, beside: PlainProgress | LiveProgress | None = None) -> None:
         console = Console(stderr=True)
-        live = moment is None and console.is_terminal and not console.is_dumb_terminal
+        live = beside is None and console.is_terminal and not console.is_dumb_terminal
         self._status = Status("", console=console) if live else None
-        self._moment = self._status.update if self._status is not None else moment
+        self._moment: Callable[[str], object] | None = None
+        self._say: Callable[[str], object] = lambda line: click.echo(line, err=True)
+        if (live_status := self._status) is not None:
+            self._moment = lambda what: live_status.update(escape(what))
+            self._say = partial(console.print, highlight=False, markup=False, soft_wrap=True)
+        elif beside is not None:
+            self._moment, self._say = beside.doing if isinstance(beside, LiveProgress) else None, beside.say
         self._total = self._done = self._subjects = self._made = 0
         self._begun = time.monotonic()
 
     def doing(self, what: str) -> None:
         """Say what has begun."""
-        if self._moment is None:
-            click.echo(what, err=True)
-        else:
-            self._moment(what)
+        (self._moment or self._say)(what)
 
     def begun(self, block: Block, done: int) -> None:
         """Say what will be visited how often."""
@@ -165,9 +170,6 @@ class VisitProgress:
         left = (time.monotonic() - self._begun) / self._made * (self._total - self._done)
         rest = f"  ({left:.0f} s left)" if 0 < left < 100 else f"  ({left / 60:.0f} min left)" if left else ""
         self._say(f"[{self._done}/{self._total}] torch {release}: {words}, {visit.seconds:g} s{rest}")
-
-    def _say(self, line: str) -> None:
-        click.echo(line, err=True)
 
     def __enter__(self) -> VisitProgress:  # noqa: PYI034 - Self came with Python 3.11
         if self._status is not None:
@@ -225,7 +227,7 @@ def _show(measured: Measured) -> None:
         console.print(f"{len(costs.kept)} of {planned} visits of torch {costs.environment.release}, machine {costs.environment.machine!r}\n")
     if all(METRICS[metric].exact for costs in measured.costs for _, metric, _ in costs.series()):
         console.print("Only what can be counted is here: times of the CPU model are no costs.")
-    console.print(f"Block {measured.block.name} in {measured.folder}")
+    console.print(f"Block {measured.block.name} in {measured.folder}", soft_wrap=True)
 
 
 def _number(value: float) -> str:

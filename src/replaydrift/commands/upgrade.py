@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
@@ -14,7 +14,7 @@ from replaydrift.costs.blocks import CostWishes
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.visits import UnmeasuredError, measure
 from replaydrift.library import Case
-from replaydrift.progress import LiveProgress, progress
+from replaydrift.progress import progress
 from replaydrift.store import Store
 from replaydrift.sweep import Wishes
 from replaydrift.upgrade import Side, upgrade
@@ -85,14 +85,13 @@ def command(
     costs = CostWishes(pythons, "upgrade", visits, engine, machine, note=note, resume=not fresh, fresh=fresh)
 
     with progress() as watcher:
-        moment = watcher.doing if isinstance(watcher, LiveProgress) else lambda _: None
 
         def then() -> None:
             if not without_costs:
-                _measure(costs, catalogue, cases, CostStore(results), VisitProgress(moment))
+                _measure(costs, catalogue, cases, CostStore(results), VisitProgress(watcher), watcher.say)
 
         done = upgrade(
-            old, new, wishes, catalogue, cases, Store(results), watcher, lambda line: click.echo(line, err=True), then,
+            old, new, wishes, catalogue, cases, Store(results), watcher, watcher.say, then,
         )  # fmt: skip
     ctx.invoke(
         check.command, old=done.old, new=done.new, results=results, machine=done.machine, patterns=patterns, cases_dir=cases_dir,
@@ -100,12 +99,14 @@ def command(
     )  # fmt: skip
 
 
-def _measure(wishes: CostWishes, catalogue: Catalogue, cases: Iterable[Case], store: CostStore, watcher: VisitProgress) -> None:
+def _measure(
+    wishes: CostWishes, catalogue: Catalogue, cases: Iterable[Case], store: CostStore, watcher: VisitProgress, say: Callable[[str], None],
+) -> None:  # fmt: skip
     """Measure the block of an upgrade. Where a release cannot be measured, the verdicts are no worse for it: that is said, and no error."""
     try:
         measure(wishes, catalogue, cases, store, watcher)
     except UnmeasuredError as error:
-        click.echo(f"costs: {error}", err=True)
+        say(f"costs: {error}")
 
 
 # How a check is printed is said once, there.
