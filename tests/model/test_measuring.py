@@ -69,13 +69,18 @@ def test_host_time_planted_in_a_call_makes_it_longer():
     assert time.perf_counter() - begun >= 0.0029
 
 
+def case_of(text):
+    """A case of this text, as a request says it."""
+    path = Path(tempfile.mkdtemp()) / "toy.py"
+    path.write_text("import torch\n" + text)
+    return {"name": "toy/behaviour", "path": str(path), "function": "behaviour", "version": "abc", "options": {}}
+
+
 def test_a_case_has_the_costs_of_its_captures_and_of_the_replay_of_its_graphs():
     """A case with two graphs: each sample of a capture is their sum, and a replay is that of both."""
     from replaydrift.measuring import case_costs
 
-    path = Path(tempfile.mkdtemp()) / "two.py"
-    path.write_text(
-        "import torch\n"
+    case = case_of(
         "def behaviour():\n"
         "    x = torch.zeros(4, device='cuda')\n"
         "    graphs = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()\n"
@@ -86,10 +91,8 @@ def test_a_case_has_the_costs_of_its_captures_and_of_the_replay_of_its_graphs():
         "    graphs[0].replay()\n"
         "    yield 'replay', x\n"
     )
-    case = {"name": "two/behaviour", "path": str(path), "function": "behaviour", "version": "abc", "options": {}}
-
     found, _ = case_costs.measure(case, time.perf_counter())
-    shutil.rmtree(path.parent)
+    shutil.rmtree(Path(case["path"]).parent)
 
     assert found.metrics["graphs"] == [2]
     assert found.metrics["nodes"] == [2]
@@ -97,6 +100,54 @@ def test_a_case_has_the_costs_of_its_captures_and_of_the_replay_of_its_graphs():
     # On the model's clock a replay takes the host 8 µs and a kernel 2 µs: two replays one after the other are 16 µs.
     assert found.metrics["replay_gpu_us"][0] == pytest.approx(16.0, rel=0.01)
     assert found.lacks == {}
+
+
+def test_a_case_about_what_keep_graph_changes_keeps_its_other_costs():
+    """Where a case fails with graphs that are kept, its parts and its nodes are lacking, and the reason is told."""
+    from replaydrift.measuring import case_costs
+
+    case = case_of(
+        "def behaviour():\n"
+        "    graph = torch.cuda.CUDAGraph()\n"
+        "    with torch.cuda.graph(graph):\n"
+        "        x = torch.zeros(4, device='cuda').add_(1)\n"
+        "    try:\n"
+        "        graph.instantiate()\n"
+        "    except RuntimeError:\n"
+        "        graph.replay()\n"
+        "        yield 'replay', x\n"
+        "    else:\n"
+        "        raise AssertionError('it is not meant to be called here')\n"
+    )
+    found, _ = case_costs.measure(case, time.perf_counter())
+    shutil.rmtree(Path(case["path"]).parent)
+
+    assert {"capture_ms", "replay_gpu_us", "graphs", "pool_bytes"} <= set(found.metrics)
+    why = "the case raises AssertionError where its graphs are made with keep_graph=True"
+    assert found.lacks == dict.fromkeys(("record_ms", "instantiate_ms", "nodes"), why)
+
+
+def test_a_case_that_has_no_graph_left_at_its_end_has_no_replay():
+    """Graphs that were dropped or reset are neither replayed nor counted in the pools, but their captures are."""
+    from replaydrift.measuring import case_costs
+
+    case = case_of(
+        "def behaviour():\n"
+        "    graphs = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()\n"
+        "    for graph in graphs:\n"
+        "        with torch.cuda.graph(graph):\n"
+        "            x = torch.zeros(4, device='cuda')\n"
+        "    graphs[0].reset()\n"
+        "    del graphs, graph\n"
+        "    yield 'replay', 1\n"
+    )
+    found, reading = case_costs.measure(case, time.perf_counter())
+    shutil.rmtree(Path(case["path"]).parent)
+
+    assert reading is None
+    assert found.metrics["graphs"] == [2]
+    assert found.metrics["pool_bytes"] == [0]
+    assert found.lacks == dict.fromkeys(("replay_gpu_us", "replay_host_us"), "the case keeps none of its graphs until its end")
 
 
 def test_all_policies_of_a_trace_are_measured_in_turn():

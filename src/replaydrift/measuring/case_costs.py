@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from replaydrift.child.exceptions import class_name
 from replaydrift.measuring import capturing, gpu
 from replaydrift.measuring.results import Measured
 from replaydrift.measuring.timing import MOST_SAMPLES, Instruments, Stopwatch, in_turn
@@ -24,14 +25,17 @@ from replaydrift.measuring.workload_costs import under_load
 
 Case = dict[str, Any]  # of the request: name, path, function, version, options
 _MOST_YIELDS: Final = 10_000
-_LEAST_RUNS: Final = 3
+_LEAST_RUNS: Final = 2
 
 
 def count(case: Case) -> Measured:
     """The exact counts of a case."""
     found, start = _prepared(case)
-    watch = Watch(apart=can_keep_graphs())
-    _note_counts(found, watch, _hold(start, watch, _run(start, Watch())))
+    yields, first = _run(start, Watch())
+    if first.captures == 0:
+        found.count("graphs", 0)
+        return found
+    _count(found, start, yields, _why_not_apart(start))
     return found
 
 
@@ -41,20 +45,16 @@ def measure(case: Case, until_s: float) -> tuple[Measured, gpu.Reading | None]:
     Where it captures nothing, that is all there is to know.
     """
     found, start = _prepared(case)
-    first = Watch()
-    yields = _run(start, first)  # Loads kernels; its times are not kept.
-    apart = can_keep_graphs()
+    yields, first = _run(start, Watch())  # Loads kernels; its times are not kept.
     if first.captures == 0:
         found.count("graphs", 0)
         return found, None
-    whole, parts = _repeated(start, until_s, apart=apart)
+    why_not_apart = _why_not_apart(start)
+    whole, parts = _repeated(start, until_s, apart=not why_not_apart)
     found.samples("capture_ms", whole)
     found.samples("record_ms", [record for record, _ in parts])
     found.samples("instantiate_ms", [instantiate for _, instantiate in parts])
-    counted = Watch(apart=apart)
-    held = _hold(start, counted, yields)
-    _note_counts(found, counted, held)
-    graphs = counted.graphs
+    graphs, held = _count(found, start, yields, why_not_apart)
     if not graphs:
         found.lacks |= dict.fromkeys(("replay_gpu_us", "replay_host_us"), "the case keeps none of its graphs until its end")
         return found, None
@@ -96,12 +96,23 @@ def _prepared(case: Case) -> tuple[Measured, Callable[[], Iterator[object]]]:
     return Measured(case["name"], case["version"]), lambda: iter(function(**options))
 
 
-def _run(start: Callable[[], Iterator[object]], watch: Watch) -> int:
-    """The number of yields of the case, run to its end; values are not read."""
+def _run(start: Callable[[], Iterator[object]], watch: Watch) -> tuple[int, Watch]:
+    """The number of yields of the case, run to its end, and the watch over its captures; values are not read."""
     with watching(watch):
         number = sum(1 for _ in zip(start(), range(_MOST_YIELDS), strict=False))
     _settle()
-    return number
+    return number, watch
+
+
+def _why_not_apart(start: Callable[[], Iterator[object]]) -> str:
+    """Why the captures of the case cannot be taken apart; empty where they can. Some cases are about what keep_graph changes."""
+    if not can_keep_graphs():
+        return NO_KEEP_GRAPH
+    try:
+        _run(start, Watch(apart=True))
+    except Exception as error:  # noqa: BLE001 - whatever the case raises then, it is no part of what it shows
+        return f"the case raises {class_name(error)} where its graphs are made with keep_graph=True"
+    return ""
 
 
 def _hold(start: Callable[[], Iterator[object]], watch: Watch, yields: int) -> Any:
@@ -109,7 +120,7 @@ def _hold(start: Callable[[], Iterator[object]], watch: Watch, yields: int) -> A
     generator = start()
     with watching(watch):
         for _ in range(yields):
-            next(generator)
+            next(generator, None)
     _settle()
     return generator
 
@@ -137,18 +148,19 @@ def _repeated(start: Callable[[], Iterator[object]], until_s: float, *, apart: b
     return whole, parts
 
 
-def _note_counts(found: Measured, watch: Watch, _held: object) -> None:
-    """The counts of what the watch saw; the pools are those of the graphs that still live."""
+def _count(found: Measured, start: Callable[[], Iterator[object]], yields: int, why_not_apart: str) -> tuple[list[Any], Any]:
+    """Note the counts of one run of the case. The graphs that it still has at its last yield, and the case held there."""
+    watch = Watch(apart=not why_not_apart)
+    held = _hold(start, watch, yields)
     found.count("graphs", watch.captures)
-    if watch.captures == 0:
-        return
     found.count("pool_bytes", capturing.pool_bytes(watch.graphs))
-    if watch.apart and not watch.why_no_nodes:
-        found.count("nodes", watch.nodes)
+    if why_not_apart:
+        found.lacks |= dict.fromkeys(("record_ms", "instantiate_ms"), why_not_apart)
+    if why_not_apart or watch.why_no_nodes:
+        found.lacks["nodes"] = why_not_apart or watch.why_no_nodes
     else:
-        found.lacks["nodes"] = watch.why_no_nodes or NO_KEEP_GRAPH
-    if not watch.apart:
-        found.lacks |= dict.fromkeys(("record_ms", "instantiate_ms"), NO_KEEP_GRAPH)
+        found.count("nodes", watch.nodes)
+    return watch.graphs, held
 
 
 with suppress(ImportError):

@@ -43,8 +43,8 @@ class Watch:
 
     @property
     def graphs(self) -> list[Any]:
-        """The graphs that still live, in the order of their captures."""
-        return [graph for graph in (reference() for reference in self._graphs) if graph is not None]
+        """The graphs that still live and hold what was captured, in the order of their captures."""
+        return [graph for graph in (reference() for reference in self._graphs) if graph is not None and _holds(graph)]
 
     def captured(self, graph: Any, begun: float) -> None:
         """Note that the graph's capture has just ended."""
@@ -63,6 +63,15 @@ class Watch:
             self.nodes += cudart.node_count(graph)
         except cudart.NoRuntimeError as error:
             self.why_no_nodes = str(error)
+
+
+def _holds(graph: Any) -> bool:
+    """False for a graph that was reset."""
+    try:
+        graph.pool()
+    except RuntimeError:
+        return False
+    return True
 
 
 def can_keep_graphs() -> bool:
