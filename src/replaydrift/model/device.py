@@ -50,6 +50,7 @@ class Capture:
     graph_id: int = 0
     state_blocks: list[Block] = field(default_factory=list)  # of the generators that it uses, where this release makes them per capture
     thread: int = field(default_factory=threading.get_ident)
+    bodies: list[Any] = field(default_factory=list)  # of conditional nodes under way, the innermost last
     graph: Any = None  # a weak reference to the graph that is captured
     pools_before: int = 0  # how many uses of pools the thread had entered when the capture began: only later ones go before its own
 

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from replaydrift.model import accumulation, blas, copies, random, waiting
+from replaydrift.model import accumulation, blas, conditionals, copies, random, waiting
 from replaydrift.model.arena import alias, on_device
 from replaydrift.model.clock import CLOCK
 from replaydrift.model.costs import COSTS
@@ -44,12 +45,19 @@ STATE = _State()
 class CudaModel(TorchDispatchMode):
     """The one dispatch mode of the model."""
 
+    supports_higher_order_operators = True
+
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False  # Else torch wraps __torch_dispatch__ and imports the whole of Dynamo.
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one operator the model's way."""
+        if isinstance(func, HigherOrderOperator):
+            if func not in (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop):
+                raise lack(f"torch.ops.higher_order.{func.name()}")
+            with self:
+                return conditionals.run_eagerly(func, args)
         return run(func, args, kwargs or {})
 
 

@@ -9,7 +9,7 @@ import weakref
 from itertools import count
 from typing import Any
 
-from replaydrift.model import blas, random, rules
+from replaydrift.model import blas, conditionals, random, rules
 from replaydrift.model.allocator import Block, PoolId
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.costs import COSTS
@@ -265,6 +265,26 @@ class GraphBase:
         if DEVICE.capture is None:
             raise RuntimeError("The current stream is not currently capturing.")
         return DEVICE.capture.graph()
+
+    @staticmethod
+    def begin_capture_to_if_node(condition: Any) -> None:
+        """Capture what follows into a body that a replay runs if the condition is true then."""
+        conditionals.begin(condition, repeats=False)
+
+    @staticmethod
+    def begin_capture_to_while_node(condition: Any) -> None:
+        """Capture what follows into a body that a replay runs for as long as its handle is true."""
+        conditionals.begin(condition, repeats=True)
+
+    @staticmethod
+    def set_conditional_handle_for_current_node(condition: Any) -> None:
+        """Set the handle of the body that is captured."""
+        conditionals.set_handle(condition)
+
+    @staticmethod
+    def end_capture_to_conditional_node() -> None:
+        """End the body; what follows is the parent's again."""
+        conditionals.end()
 
     def enable_debug_mode(self) -> None:
         """Keep the graph; a dump of it is not in the model."""

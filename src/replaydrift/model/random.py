@@ -234,6 +234,8 @@ def undisturbed(call: Callable[..., Any], *args: Any) -> Any:
 
 def _join(state: State, capture: Any) -> int:
     """How far into the graph's own numbers a state stands in this capture, of which it is part from here on."""
+    if capture.bodies:
+        _draw_in_body(capture)
     if state not in capture.generators:
         _check_registered(state, capture)
         capture.random_bases[state] = [state.offset]
@@ -241,6 +243,15 @@ def _join(state: State, capture: Any) -> int:
             capture.state_blocks += state_blocks(DEFAULT_STREAM)
         capture.generators[state] = 0
     return int(capture.generators[state])
+
+
+def _draw_in_body(capture: Any) -> None:
+    """A body of a conditional node is a capture of its own, of which no graph tells a generator; from 2.14 on its end refuses."""
+    refusal = rules.RULES_IN_FORCE.get("unregistered-generator-refused")
+    if refusal is not None:
+        rules.use("unregistered-generator-refused")
+        raise RuntimeError(refusal)
+    capture.bodies[-1].drew = True
 
 
 def _check_seed(state: State, seed: int) -> None:

@@ -62,6 +62,8 @@ RULES: Final = (
     Rule("generator-state-blocks", "2.14", "9.9", "first-use", f"{H200}: dynamic-input/bug gives 0,1,1,1,1,1 again; {LAZY}: get_capture_state", mechanism=True),
     Rule("unmoved-generator-not-written", "2.12", "9.9", "",
          f"{PER_CAPTURE}; CUDAGeneratorState::replay_prologue in libtorch_cuda.so of 2.12.1, 2.14.1 and 2.15.0 returns at once for an increment of 0"),
+    Rule("random-in-conditional", "2.12", "9.9", "RNG within data-dependent conditional nodes is not supported yet.",
+         "the text stands in libtorch_cuda.so of 2.12.1 to 2.15.0; CUDAGraph.cpp: end_capture_to_conditional_node"),
     Rule("seed-in-capture", "2.11", "9.9", OTHER_SEED, "the text stands in libtorch_cuda.so of 2.11.0 to 2.15.0; pytorch/pytorch pull request 162505"),
     Rule("cublas-handle-in-capture", "2.11", "9.9", "CUBLAS_STATUS_NOT_INITIALIZED", "the seed, torch 2.14: autocast-cache/fix-inside without a warm-up"),
     Rule("blas-workspaces", "2.11", "2.11", "kept", "CublasHandlePool.cpp: cublas_handle_stream_to_workspace", mechanism=True),
