@@ -84,6 +84,18 @@ def test_missing_results_cannot_be_told(home: Path) -> None:
     assert run("check", "2.13.0", "2.14.1", "--cases", "g/bug")[0] == 0
 
 
+def test_what_only_the_old_release_skips_is_no_doubt(home: Path) -> None:
+    """A case that asks for what the old release did not have is listed and leaves nothing undecided; the other way round it does."""
+    put(MID, "wrong", "skipped:needs a new option")
+    put(NEW, "wrong", "correct")
+    code, text = run("check", "2.13.0", "2.14.1")
+    assert code == 0
+    assert "skipped:needs a new option → correct" in text
+    put(MID, "wrong", "correct")
+    put(NEW, "wrong", "skipped:no compiler")
+    assert run("check", "2.13.0", "2.14.1")[0] == 2
+
+
 def test_flaky_is_listed_and_passes(home: Path) -> None:
     """Attempts that disagree are listed with their rates, and fail nothing."""
     put(MID, "wrong")

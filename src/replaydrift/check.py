@@ -17,6 +17,7 @@ from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.findings import CostCheck, CostFinding
 from replaydrift.explanations import Explanation, explaining, state, still_true
 from replaydrift.store import Store, Sweep
+from replaydrift.verdicts import settled
 
 # What a person wants to see first when two environments differ: torch or the toolkit?
 _FACTS: Final = (
@@ -72,8 +73,11 @@ class Check:
 
     @property
     def undecided(self) -> tuple[Finding, ...]:
-        """Cases about which nothing can be said: not run, broken, or not comparable."""
-        return tuple(finding for finding in self.findings if finding.change.change in UNDECIDED)
+        """Cases about which nothing can be said: not run, broken, or not comparable.
+
+        One that the old release alone skips is not among them: it asks for what that release did not have, so nobody relies on it.
+        """
+        return tuple(finding for finding in self.findings if finding.change.change in UNDECIDED and not _is_new(finding.change))
 
     @property
     def unexplained_costs(self) -> tuple[CostFinding, ...]:
@@ -117,7 +121,7 @@ def check(
     for change in changes_between(before, after, wanted):
         if only and change.case not in wanted:
             continue
-        path = explaining(change, machine, entries, lambda start, end: _within(start, end, old, new))
+        path = explaining(change, machine, entries, lambda start, end: within(start, end, old, new))
         findings.append(Finding(change, path))
     # Entries of several cases share a step, whose costs are compared once.
     whole = cache(lambda start, end: _costs_between(costs, machine, start, end, None))
@@ -138,7 +142,7 @@ def check(
         environment=environment_changes(before, after),
         costs=priced,
         costs_explained={
-            finding.name: explained.explaining(finding, machine, entries, lambda start, end: _within(start, end, old, new))
+            finding.name: explained.explaining(finding, machine, entries, lambda start, end: within(start, end, old, new))
             for finding in (priced.news if priced else ())
         },
     )
@@ -178,7 +182,13 @@ def _at(tree: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     return node
 
 
-def _within(start: str, end: str, old: str, new: str) -> bool:
+def _is_new(change: Change) -> bool:
+    """True where the old release skips a case and the new one runs it."""
+    old, new = (settled(record.attempts) if record else () for record in (change.old, change.new))
+    return bool(old and new) and old[0].outcome.kind == "skipped" and {attempt.outcome.kind for attempt in new}.isdisjoint({"skipped", "broken"})
+
+
+def within(start: str, end: str, old: str, new: str) -> bool:
     """True where the step from `start` to `end` lies in the range from `old` to `new`, whatever the builds."""
     first, last, low, high = (releases.Release.parse(name).key[:-1] for name in (start, end, old, new))
     return low <= first and last <= high
@@ -192,7 +202,7 @@ def _is_stale(
 
     A store that lacks the case (another library's, or a sweep of a few cases) says nothing about its explanation.
     """
-    if not entry.speaks_of(machine) or not _within(entry.start, entry.end, old, new):
+    if not entry.speaks_of(machine) or not within(entry.start, entry.end, old, new):
         return False
     start, end = releases.stored(entry.start, there), releases.stored(entry.end, there)
     if start is None or end is None:

@@ -44,6 +44,18 @@ def test_a_time_is_explained_by_its_direction() -> None:
     assert not explaining(timed(1.05), "h200", [more], lambda _start, _end: False)
 
 
+def test_one_entry_speaks_of_many_subjects() -> None:
+    """A pattern explains every subject whose metric went its way, times and counts alike, and is stale once none does."""
+    many = entry("nodes", "nodes more", case="chain/*")
+    assert explained(count(1000, 1001), many) == explained(count(1000, 2000), many) == 1
+    assert explained(count(1000, 999), many) == explained(timed(1.05), many) == 0
+    assert explained(count(1000, 1001), entry("nodes", "nodes more", case="mlp/*")) == 0
+    check = CostCheck(MID, NEW, "one", (count(1000, 1001), timed(1.05)))
+    assert not is_stale(many, check)
+    assert is_stale(entry("nodes", "nodes less", case="chain/*"), check)
+    assert is_stale(many, CostCheck(MID, NEW, "one", (count(1000, 1000),)))
+
+
 def test_steps_of_a_count_add_up() -> None:
     """A count is explained from number to number; a step that begins or ends elsewhere explains nothing."""
     first, second = entry("nodes 1000", "nodes 1001", OLD, MID), entry("nodes 1001", "nodes 1005")

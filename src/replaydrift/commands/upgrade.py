@@ -95,7 +95,7 @@ def command(
         )  # fmt: skip
     ctx.invoke(
         check.command, old=done.old, new=done.new, results=results, machine=done.machine, patterns=patterns, cases_dir=cases_dir,
-        explanations=explanations, form=form,
+        explanations=explanations, form=form, with_costs=not without_costs,
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ class MachineOverview:
     arrivals: tuple[Check, ...]  # one a neighbouring pair of releases of one line, oldest first
     differences: Mapping[str, tuple[Difference, ...]]  # by release
     reasons: tuple[Reason, ...] = ()
+    explanations: tuple[Explanation, ...] = ()
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -79,4 +80,4 @@ def _of_machine(store: Store, machine: str, catalogue: Catalogue, entries: Seque
         for release, sweep in sweeps.items()
     }
     last = sweeps[names[-1]].environment
-    return MachineOverview(machine, last.engine, last.gpu, sweeps, tuple(arrivals), differences, reasons)
+    return MachineOverview(machine, last.engine, last.gpu, sweeps, tuple(arrivals), differences, reasons, tuple(entries))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from replaydrift import releases
+from replaydrift.check import within
+from replaydrift.costs.explained import explaining
 from replaydrift.costs.findings import CostFinding
 from replaydrift.costs.gate import compare_costs
 from replaydrift.costs.metrics import METRICS
 from replaydrift.costs.records import Costs
+from replaydrift.explanations import Explanation
 from replaydrift.report.html.numbers import with_unit
 
 LISTED = 40
@@ -28,15 +32,18 @@ class Step:
     cannot_tell: int
     others: int  # Missing on a side, or of another version.
     problem: str
+    causes: tuple[tuple[str, str, int], ...] = ()  # What people wrote, a link, and how many changes it explains; the widest first.
+    unexplained: int = 0  # Changes that a person must explain and nobody has.
 
 
-def steps(block: Sequence[Costs]) -> Iterator[Step]:
-    """Each release of a block against the one before it, the newest first."""
+def steps(block: Sequence[Costs], entries: Sequence[Explanation] = ()) -> Iterator[Step]:
+    """Each release of a block against the one before it, the newest first, with what `entries` say of the changes."""
     ordered = sorted(block, key=lambda one: releases.order(one.environment.release))
     for old, new in reversed(list(pairwise(ordered))):
         check = compare_costs(old, new)
         changed = [finding for finding in check.findings if finding.answer == "changed"]
         answers = [finding.answer for finding in check.findings]
+        causes = [_cause(finding, old.environment.machine, entries, (check.old, check.new)) for finding in check.news]
         yield Step(
             old=check.old,
             new=check.new,
@@ -46,7 +53,15 @@ def steps(block: Sequence[Costs]) -> Iterator[Step]:
             cannot_tell=answers.count("cannot-tell"),
             others=answers.count("missing") + answers.count("not-comparable"),
             problem=check.problem,
+            causes=tuple((*cause, count) for cause, count in Counter(cause for cause in causes if cause is not None).most_common()),
+            unexplained=causes.count(None),
         )
+
+
+def _cause(finding: CostFinding, machine: str, entries: Sequence[Explanation], step: tuple[str, str]) -> tuple[str, str] | None:
+    """Why it changed and a link, as people wrote it; None where nobody did."""
+    found = explaining(finding, machine, entries, lambda start, end: within(start, end, *step))
+    return (" ".join(entry.why for entry in found), next((entry.link for entry in found if entry.link), "")) if found else None
 
 
 def _how(finding: CostFinding) -> str:

@@ -15,6 +15,7 @@ from replaydrift.costs.metrics import METRICS, is_headline
 from replaydrift.costs.policies import MEASURED
 from replaydrift.costs.records import Costs
 from replaydrift.costs.statistics import NEEDED
+from replaydrift.explanations import Explanation
 from replaydrift.report.html.calibration import Believed, believed
 from replaydrift.report.html.charts import Row, against_size, bars, paid_after
 from replaydrift.report.html.costs import Series, series
@@ -100,12 +101,12 @@ class CostsOfMachine:
         return self.engine == "model"
 
 
-def machines(costs: Sequence[Costs]) -> list[CostsOfMachine]:
-    """The machines that have costs, those with a GPU first."""
+def machines(costs: Sequence[Costs], entries: Sequence[Explanation] = ()) -> list[CostsOfMachine]:
+    """The machines that have costs, those with a GPU first; `entries` are what people wrote about changes."""
     by_machine: dict[str, list[Costs]] = {}
     for one in costs:
         by_machine.setdefault(one.environment.machine, []).append(one)
-    return sorted((_machine(own) for own in by_machine.values()), key=lambda machine: (machine.modelled, machine.machine))
+    return sorted((_machine(own, entries) for own in by_machine.values()), key=lambda machine: (machine.modelled, machine.machine))
 
 
 def finder(priced: Iterable[CostsOfMachine]) -> Callable[[str, str], Step | None]:
@@ -114,7 +115,7 @@ def finder(priced: Iterable[CostsOfMachine]) -> Callable[[str, str], Step | None
     return lambda machine, release: known.get((machine, release))
 
 
-def _machine(own: Sequence[Costs]) -> CostsOfMachine:
+def _machine(own: Sequence[Costs], entries: Sequence[Explanation]) -> CostsOfMachine:
     place = own[0].environment
     bucketing, cases = _newest(own, "bucketing"), _newest(own, "case")
     compared = _newest_pair(own)
@@ -129,7 +130,7 @@ def _machine(own: Sequence[Costs]) -> CostsOfMachine:
         cases=cases,
         groups=tuple(_groups(cases.costs)) if cases else (),
         compared=compared[0].block.name if compared else "",
-        changes=tuple(steps(compared)),
+        changes=tuple(steps(compared, entries)),
         headlines=tuple(_headlines(own)),
         believed=believed(own),
         failures=tuple(dict.fromkeys(_failures(own))),

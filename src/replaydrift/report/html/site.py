@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from replaydrift.agreement import ASPECTS, CaseAgreement
 from replaydrift.costs.records import Costs
+from replaydrift.explanations import Explanation
 from replaydrift.report.checks import HEADINGS, answer, sections
 from replaydrift.report.html import cases, costs_page, feed, front, paths, text
 from replaydrift.report.html.agreement import tallies
@@ -34,7 +35,7 @@ def write(
     Pages that an earlier report wrote and this one does not are deleted; nothing else in `out` is touched. StoreError where a
     file cannot be written.
     """
-    priced = costs_page.machines(costs or ())
+    priced = costs_page.machines(costs or (), _explanations(overview))
     render = _renderer(overview, priced, agreement)
     files = {f"static/{name}": resources.files(__package__).joinpath("static", name).read_text(encoding="utf-8") for name in _STATIC}
     files["index.html"] = render("index.html", machines=front.machines(overview), dates=_dates(overview))
@@ -99,6 +100,11 @@ def _renderer(overview: Overview, priced: Sequence[costs_page.CostsOfMachine], a
 def _visible(value: Any) -> Any:
     """Plain text with control characters shown; markup was made from such text and stays as it is."""
     return text.visible(value) if type(value) is str else value
+
+
+def _explanations(report: Overview) -> tuple[Explanation, ...]:
+    """What people wrote about changes, once."""
+    return tuple(dict.fromkeys(entry for machine in report.machines for entry in machine.explanations))
 
 
 def _dates(overview: Overview) -> dict[str, str]:
