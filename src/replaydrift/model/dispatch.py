@@ -19,6 +19,7 @@ from replaydrift.model.arena import alias, on_device
 from replaydrift.model.clock import CLOCK
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE
+from replaydrift.model.failures import lack
 from replaydrift.model.forms import Form, form_of, forms_of_results, map_tensors, tensors_in
 from replaydrift.model.lacking import only_device
 from replaydrift.model.operators import Operator, operator
