@@ -150,6 +150,27 @@ def test_a_case_that_has_no_graph_left_at_its_end_has_no_replay():
     assert found.lacks == dict.fromkeys(("replay_gpu_us", "replay_host_us"), "the case keeps none of its graphs until its end")
 
 
+def test_a_graph_that_one_run_leaves_to_the_collector_spoils_no_capture_of_the_next():
+    """A graph in a circle with its own output is collected between runs, not while another is captured."""
+    from replaydrift.measuring import case_costs
+
+    case = case_of(
+        "import gc\n"
+        "def behaviour():\n"
+        "    graph, circle = torch.cuda.CUDAGraph(), []\n"
+        "    with torch.cuda.graph(graph):\n"
+        "        gc.collect()\n"
+        "        x = torch.zeros(4, device='cuda').add_(1)\n"
+        "    circle += [graph, circle]\n"
+        "    yield 'replay', 1\n"
+    )
+    found = case_costs.count(case)
+    shutil.rmtree(Path(case["path"]).parent)
+
+    assert found.metrics["graphs"] == [1]
+    assert found.lacks == {}
+
+
 def test_all_policies_of_a_trace_are_measured_in_turn():
     """Eager code lacks copies and captures, and says why; a policy has them."""
     from replaydrift.measuring import bucketing

@@ -7,6 +7,7 @@ reference is another generator that reads values between its steps.
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import inspect
 import sys
@@ -77,6 +78,7 @@ def forget() -> None:
     """Leave the next case of this process what a new process has: no cached memory, no workspace of cuBLAS, no capture stream."""
     import torch
 
+    gc.collect()
     torch.cuda.graph.default_capture_stream = None
     capturing.start_afresh()
 
@@ -98,6 +100,7 @@ def _prepared(case: Case) -> tuple[Measured, Callable[[], Iterator[object]]]:
 
 def _run(start: Callable[[], Iterator[object]], watch: Watch) -> tuple[int, Watch]:
     """The number of yields of the case, run to its end, and the watch over its captures; values are not read."""
+    gc.collect()  # What an earlier run left must not be collected in a capture of this one: a graph that dies there spoils it.
     with watching(watch):
         number = sum(1 for _ in zip(start(), range(_MOST_YIELDS), strict=False))
     _settle()
@@ -117,6 +120,7 @@ def _why_not_apart(start: Callable[[], Iterator[object]]) -> str:
 
 def _hold(start: Callable[[], Iterator[object]], watch: Watch, yields: int) -> Any:
     """The case's generator, at its last yield."""
+    gc.collect()
     generator = start()
     with watching(watch):
         for _ in range(yields):
