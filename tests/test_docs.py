@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -61,7 +62,7 @@ def run(command: str, where: Path, given: dict[str, str]) -> subprocess.Complete
 def test_every_console_block_is_known() -> None:
     """A page that comes to show commands needs a test of them here."""
     shown = {str(page.relative_to(ROOT)) for page in PAGES if blocks(str(page.relative_to(ROOT)), "console")}
-    assert shown == {"README.md", "docs/adding-a-case.md", "docs/model.md", "docs/running-on-a-gpu.md"}
+    assert shown == {"README.md", "docs/adding-a-case.md", "docs/choosing-buckets.md", "docs/model.md", "docs/running-on-a-gpu.md"}
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")
@@ -128,6 +129,17 @@ def test_running_on_a_gpu(tmp_path: Path, shell: dict[str, str]) -> None:
             run(commands(second)[0].replace("/opt", str(tmp_path)), tmp_path, shell)
         ran = run(command.replace("/opt", str(tmp_path)).replace("/path/to/reference/results", "reference"), tmp_path, shell)
         assert ran.returncode == 0, f"{command}: {ran.stdout} {ran.stderr}"
+
+
+def test_choosing_buckets(tmp_path: Path, shell: dict[str, str]) -> None:
+    """Each command advises a list that ends with the longest length; the one with prices says what it costs."""
+    (tmp_path / "lengths.csv").write_text("".join(f"{length}\n" for length in (16, 20, 20, 31, 64, 64, 100)))
+    (block,) = blocks("docs/choosing-buckets.md", "console")
+    plain, priced, for_programs = (run(command, tmp_path, shell) for command in commands(block))
+    assert (plain.returncode, priced.returncode, for_programs.returncode) == (0, 0, 0), plain.stderr + priced.stderr
+    assert "nothing below is a time" in plain.stdout
+    assert "40 + 0.3 × length µs" in priced.stdout
+    assert json.loads(for_programs.stdout)["best"]["buckets"][-1] == 112
 
 
 def test_in_your_ci(tmp_path: Path, shell: dict[str, str]) -> None:
