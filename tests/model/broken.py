@@ -114,7 +114,7 @@ def pageable_copies_are_captured() -> None:
     """A copy from pageable memory is recorded with the bytes of the moment."""
     from replaydrift.model import copies
 
-    copies._refuse_pageable = lambda _host: None
+    copies._refuse_pageable = lambda: None
 
 
 def captured_pinned_blocks_are_handed_out_again() -> None:
