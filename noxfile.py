@@ -225,6 +225,7 @@ class Options(argparse.Namespace):
     visits: str | None
     subjects: list[str]
     seconds: str | None
+    every_case: bool
     others: list[str]
 
     @property
@@ -278,7 +279,8 @@ class Options(argparse.Namespace):
     @property
     def _costs(self) -> list[str]:
         said = {"--visits": self.visits, "--seconds": self.seconds}
-        return [*(f"{name}={text}" for name, text in said.items() if text), *(f"--subjects={text}" for text in self.subjects)]
+        given = [*(f"{name}={text}" for name, text in said.items() if text), *(f"--subjects={text}" for text in self.subjects)]
+        return [*given, *["--every-case"] * self.every_case]
 
 
 # What `replaydrift run` and `replaydrift measure` both take.
@@ -299,6 +301,7 @@ def read_options(words: Sequence[str]) -> Options:
     parser.add_argument("--visits")
     parser.add_argument("--subjects", action="append", default=[])
     parser.add_argument("--seconds")
+    parser.add_argument("--every-case", action="store_true")
     options, others = parser.parse_known_args(list(words), namespace=Options())
     options.others = others
     return options

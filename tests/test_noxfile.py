@@ -85,14 +85,14 @@ def test_a_matrix_runs_the_releases_then_measures_and_publishes_once(project):
     project.put_torch("2.13.0", "2.13.0+cpu")
     project.put_torch("2.14.1", "2.14.1+cu130")
     code, text = project.nox("-s", "matrix", "--", "--release", "2.14.1", "--release", "2.13.0", "--engine", "model", "--attempts", "1",
-                             "--cases", "rng/*", "--visits", "2", "--subjects=chain/*")  # fmt: skip
+                             "--cases", "rng/*", "--visits", "2", "--subjects=chain/*", "--every-case")  # fmt: skip
 
     assert code == 0, text
     assert project.calls == [
         "-m replaydrift run --python .nox/torch-2.14.1/bin/python --release 2.14.1 --engine model --resume --attempts 1 --cases rng/*",
         "-m replaydrift run --python .nox/torch-2.13.0/bin/python --release 2.13.0 --engine model --resume --attempts 1 --cases rng/*",
         ("-m replaydrift measure --purpose matrix --python=2.14.1=.nox/torch-2.14.1/bin/python "
-        "--python=2.13.0=.nox/torch-2.13.0/bin/python --engine model --resume --cases=rng/* --visits=2 --subjects=chain/*"),
+        "--python=2.13.0=.nox/torch-2.13.0/bin/python --engine model --resume --cases=rng/* --visits=2 --subjects=chain/* --every-case"),
         "-m replaydrift publish --readme README.md",
     ]
     assert "2 of 2 releases done" in text

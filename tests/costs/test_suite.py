@@ -43,6 +43,25 @@ def test_everything_is_measured_unless_patterns_say_otherwise(plan: Plan) -> Non
     assert {name.partition("/")[0] for name in suite.names_in(some)} == {"chain", "rng"}
 
 
+def test_cases_are_dealt_to_visits(plan: Plan) -> None:
+    """Each case is in one of six shares, about equally large, with the others of its file; workloads and policies are in all."""
+    asked = suite.request(plan, engine="cuda", shares=6)
+    shares = [suite.share(asked, number) for number in range(6)]
+    cases = [[case["name"] for case in share["cases"]] for share in shares]
+    assert sorted(name for hand in cases for name in hand) == sorted(case["name"] for case in asked["cases"])
+    assert max(map(len, cases)) < 1.5 * min(map(len, cases))
+    groups = [{name.partition("/")[0] for name in hand} for hand in cases]
+    assert sum(map(len, groups)) == len(set().union(*groups))
+    assert all((share["workloads"], share["bucketing"]) == (asked["workloads"], asked["bucketing"]) for share in shares)
+    assert suite.share(asked, 7) == shares[1]
+
+
+def test_without_shares_a_visit_measures_everything(plan: Plan) -> None:
+    """Where a few subjects are chosen nothing is dealt."""
+    asked = suite.request(plan, engine="cuda", patterns=["rng/*"])
+    assert suite.share(asked, 3) == asked
+
+
 def test_buckets_are_written_out(plan: Plan) -> None:
     """The measuring side gets lists of sizes: it knows nothing of policies."""
     asked = suite.request(plan, engine="cuda", patterns=["bucketing/decoder/requests/*"])

@@ -106,6 +106,23 @@ def test_a_block_is_measured_and_stored(tmp_path: Path, pythons: dict[str, str],
     assert tree["block"].endswith("-upgrade")
 
 
+def test_every_release_measures_the_same_share_in_its_turn(tmp_path: Path, pythons: dict[str, str]) -> None:
+    """The first visits of both releases have the same cases, the second the others; with --every-case all have all."""
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    for name in ("one", "two"):
+        (folder / f"{name}.py").write_text('def eager():\n    yield "replay", 1\n\n\ndef fix():\n    yield "replay", 1\n')
+    sides = [f"--python={path}" for path in pythons.values()]
+    words = ["measure", *sides, "--visits", "2", "--results", str(tmp_path / "results"), "--cases-dir", str(folder)]
+    assert CliRunner().invoke(cli, words).exit_code == 0
+    assert CliRunner().invoke(cli, [*words, "--every-case"]).exit_code == 0
+    dealt, every = blocks(tmp_path)
+    cases = [[{"one/fix", "two/fix"} & visit.subjects.keys() for visit in costs.kept] for costs in dealt]
+    assert cases == [[{"one/fix"}, {"two/fix"}]] * 2
+    assert all("chain/1000" in visit.subjects for costs in dealt for visit in costs.kept)
+    assert all({"one/fix", "two/fix"} <= visit.subjects.keys() for costs in every for visit in costs.kept)
+
+
 def test_a_person_sees_the_medians(tmp_path: Path, pythons: dict[str, str]) -> None:
     """One line a subject, with the median of the process medians."""
     text = measure(tmp_path, pythons).output

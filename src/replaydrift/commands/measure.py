@@ -56,6 +56,7 @@ class Plant(click.ParamType):  # type: ignore[type-arg]
 @options.visits
 @click.option("--subjects", multiple=True, metavar="PATTERN", help="Only these: chain/*, bucketing/decoder/*, rng/*.  [repeatable]")
 @options.patterns
+@click.option("--every-case", is_flag=True, help="Measure every case in every visit, not a share of them; with --subjects or --cases that is so.")
 @options.cases_dir
 @options.engine
 @click.option(
@@ -76,6 +77,7 @@ def command(
     visits: int | None,
     subjects: tuple[str, ...],
     patterns: tuple[str, ...],
+    every_case: bool,
     cases_dir: Path | None,
     engine: str,
     seconds: float,
@@ -93,7 +95,8 @@ def command(
     """Measure what capture, replay, padding and bucketing cost, and store it as a block.
 
     Each visit is one process of one release; several releases are visited in turns, A B C, then C B A, and so on, since only costs
-    measured together compare. Every visit is stored when it ends. On the CPU model only what can be counted is stored.
+    measured together compare. Every visit measures all workloads and bucket policies, and a share of the cases. It is stored when it
+    ends. On the CPU model only what can be counted is stored.
     """
     if resume and fresh:
         raise click.UsageError("--resume goes on with what --fresh discards: give one of them")
@@ -110,6 +113,7 @@ def command(
         block=block,
         note=note,
         subjects=subjects,
+        every=bool(every_case or subjects or patterns),
         seconds=seconds,
         sizes=dict(sizes),
         plant=planted,

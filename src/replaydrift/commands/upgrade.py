@@ -82,7 +82,7 @@ def command(
         fresh=fresh,
     )
     cases = catalogue.library.select(patterns)
-    costs = CostWishes(pythons, "upgrade", visits, engine, machine, note=note, resume=not fresh, fresh=fresh)
+    costs = CostWishes(pythons, "upgrade", visits, engine, machine, note=note, every=bool(patterns), resume=not fresh, fresh=fresh)
 
     with progress() as watcher:
 

@@ -34,6 +34,7 @@ class CostWishes:
     block: str | None = None
     note: str = ""
     subjects: Sequence[str] = ()
+    every: bool = False  # Every case in every visit, however long that takes, instead of a share of them.
     seconds: float = suite.SECONDS
     sizes: Mapping[str, int] = field(default_factory=dict)
     plant: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -58,6 +59,11 @@ def order_of(releases: Sequence[str], visits: int) -> tuple[str, ...]:
     """So many visits to each release in turns: A B C, then C B A, and so on, so that what drifts meets all alike."""
     rounds = [releases if number % 2 == 0 else tuple(reversed(releases)) for number in range(visits)]
     return tuple(release for one in rounds for release in one)
+
+
+def visits_of(wishes: CostWishes, engine: str) -> int:
+    """How many visits each release gets: as many as wished, else as many as the purpose needs; counts need but one."""
+    return wishes.visits or (1 if engine == "model" else AA_VISITS if wishes.purpose == "aa" else VISITS)
 
 
 def check_names(wishes: CostWishes) -> None:
@@ -90,9 +96,8 @@ def check_sides(sides: Sequence[Side], store: CostStore) -> None:
 
 def take_up(wishes: CostWishes, sides: Sequence[Side], measured: str, store: CostStore) -> tuple[Block, dict[str, Costs]]:
     """The block to make visits of, new or stopped, with what it holds; RunError where a person has to say which."""
-    machine, engine = sides[0].environment.machine, sides[0].environment.engine
-    visits = wishes.visits or (1 if engine == "model" else AA_VISITS if wishes.purpose == "aa" else VISITS)
-    order = order_of([side.release for side in sides], visits)
+    machine = sides[0].environment.machine
+    order = order_of([side.release for side in sides], visits_of(wishes, sides[0].environment.engine))
     name = wishes.block or _stopped(wishes, order, machine, store)
     there = name is not None and name in store.blocks(machine, planted=True)
     if name is None or not there or wishes.fresh:

@@ -1,6 +1,7 @@
 """What a visit measures: workloads of standard sizes, bucket policies over standard traces, and the cases. Pure.
 
-The same request goes to every visit of a block; its hash keeps a stopped block from going on with another one.
+Every visit of a block measures the same workloads and policies, and its share of the cases. A hash of the whole keeps a stopped
+block from going on with another one.
 """
 
 from __future__ import annotations
@@ -21,16 +22,18 @@ from replaydrift.plan import Plan
 WORKLOADS: Final = (*(f"chain/{size}" for size in (1, 10, 100, 1000, 10000)), "mlp/256", "decoder/128")
 MODELS: Final = ("decoder", "mlp")
 
-# One process measures its share of the suite in at most so long.
+# One process measures its share of the suite in at most so long. The cases are dealt to so many visits.
 SECONDS: Final = 40.0
+SHARES: Final = 6
 
 
 def request(
     plan: Plan, *, engine: str, patterns: Iterable[str] = (), seconds: float = SECONDS, plant: Mapping[str, Mapping[str, float]] | None = None,
-    curves: Mapping[str, StepCost] | None = None,
+    curves: Mapping[str, StepCost] | None = None, shares: int = 1,
 ) -> dict[str, Any]:  # fmt: skip
     """The request of a visit: everything, or the subjects that match a pattern, such as `chain/*`, `bucketing/decoder/*`, `rng/*`.
 
+    Into so many `shares` the cases will be dealt; `share` gives the request of one visit.
     `curves` has what a step of a model costs at each length, for the optimal policies; without it they save padded elements.
     RunError names a pattern that matches nothing, and a planted slow-down of what is not measured.
     """
@@ -56,7 +59,23 @@ def request(
         "cases": [made for name, made in cases.items() if name in wanted],
         "plant": {name: dict(factors) for name, factors in (plant or {}).items()},
         "seconds": seconds,
+        "shares": shares,
     }
+
+
+def share(asked: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """The request of the visit of this number (from 0) to a release: all workloads and policies, and its share of the cases.
+
+    There are too many cases for the time of a visit, and none of their times is a headline. The cases of a file, which are measured
+    in one process, stay together; shares are about equally large, and the same for every release.
+    """
+    files: dict[str, list[Any]] = {}
+    for case in asked["cases"]:
+        files.setdefault(case["path"], []).append(case)
+    hands: list[list[Any]] = [[] for _ in range(asked["shares"])]
+    for _, cases in sorted(files.items(), key=lambda item: (-len(item[1]), item[0])):
+        min(hands, key=len).extend(cases)
+    return {**asked, "cases": hands[number % len(hands)]}
 
 
 def names_in(asked: Mapping[str, Any]) -> tuple[str, ...]:

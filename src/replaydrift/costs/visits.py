@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from replaydrift.catalogue import Catalogue
 from replaydrift.costs import suite
-from replaydrift.costs.blocks import CostWishes, Side, check_names, check_room, check_sides, take_up
+from replaydrift.costs.blocks import CostWishes, Side, check_names, check_room, check_sides, take_up, visits_of
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.curves import prices_of
 from replaydrift.costs.launching import Heard, StoppedError, VisitFailedError, listen
@@ -78,6 +78,7 @@ def measure(wishes: CostWishes, catalogue: Catalogue, cases: Iterable[Case], sto
             plan = make_plan(catalogue, cases, engine=engine, attempts=1, sizes=wishes.sizes)
             request = suite.request(
                 plan, engine=engine, patterns=wishes.subjects, seconds=wishes.seconds, plant=wishes.plant, curves=_curves(store, machine),
+                shares=1 if wishes.every else min(suite.SHARES, visits_of(wishes, engine)),
             )  # fmt: skip
             check_room(store.root)
             block, held = take_up(wishes, sides, suite.hash_of(request), store)
@@ -156,9 +157,10 @@ class _Visiting:
 
     def _visit(self, place: int, side: Side) -> Visit:
         """One process of one release; discarded where it failed, imported something else or ran on a throttled GPU."""
+        request = suite.share(self.request, self.block.numbers(side.release).index(place))
         began, clock = dt.datetime.now(dt.timezone.utc), time.monotonic()
         try:
-            heard = listen(side.python, self.request, told=self.watcher.measured, stopped=lambda: self.stop.signal is not None)
+            heard = listen(side.python, request, told=self.watcher.measured, stopped=lambda: self.stop.signal is not None)
             discarded = _why_not(heard, side)
         except VisitFailedError as error:
             heard, discarded = error.heard, f"the process {error}"
