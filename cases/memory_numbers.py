@@ -4,7 +4,8 @@ The allocator takes memory from the driver in segments: 2 MiB for requests up to
 and from there on the request itself, rounded up to 2 MiB. A graph's segments form a pool of its own. No eager tensor is
 ever placed there, and they stay for as long as a graph holds the pool, whatever has become of the tensors. So the numbers
 that one knows from eager code mean something else: `memory_allocated` counts tensors, not what replays use. All numbers
-here are relative to what a case began with; most are of tensors of 16 MiB, which have a segment each.
+here are relative to what a case began with, eager ones to an empty cache; most are of tensors of 16 MiB, which have a
+segment each.
 
 Mechanism: frozen pointer
 Source: https://docs.pytorch.org/docs/stable/notes/cuda.html#graph-memory-management
@@ -65,6 +66,7 @@ def segment_sizes():
 
 def small_outputs_eager():
     """Ten results of one element lie in one segment of 2 MiB."""
+    torch.cuda.empty_cache()
     before, x = _reserved(), torch.zeros(1, device="cuda")
     outputs = [x + i for i in range(10)]
     yield "replay", _reserved() - before
@@ -96,6 +98,7 @@ def small_outputs_fix():
 
 def intermediates_eager():
     """Four steps in a row need two tensors of 16 MiB at a time: 32 MiB."""
+    torch.cuda.empty_cache()
     x, before = _large(), _reserved()
     y = _four_steps(x)
     yield "replay", _reserved() - before
@@ -125,6 +128,7 @@ def intermediates_bug():
 
 def bucket_order_eager():
     """Buckets of 48, 24 and 12 MiB, run one after the other, use the memory of the first: 48 MiB, and 2 for the results."""
+    torch.cuda.empty_cache()
     buffer, before = torch.ones(12 * MIB, device="cuda"), _reserved()
     _results = [(buffer[: size * MIB // 4] * 2)[:1].clone() for size in (48, 24, 12)]
     yield "replay", _reserved() - before
@@ -217,6 +221,7 @@ def peak_fix():
 
 def cached_warmup_eager():
     """Warm-up and run use the same 16 MiB."""
+    torch.cuda.empty_cache()
     x, before = _large(), _reserved()
     for _ in range(2):
         y = x + 1
@@ -260,6 +265,7 @@ def _use_on(side, t, out):
 
 def record_stream_eager():
     """Three tensors of 16 MiB, each dropped when a side stream is done with it, use the same memory: 16 MiB."""
+    torch.cuda.empty_cache()
     x, out, side, before = _large(), torch.zeros(1, device="cuda"), torch.cuda.Stream(), _reserved()
     for _ in range(3):
         t = x * 2

@@ -261,6 +261,7 @@ def thread_fix():
 
 def deleted_graph_eager():
     """A tensor of 16 MiB takes the place of one that was dropped: 16 MiB reserved in all."""
+    torch.cuda.empty_cache()
     x, before = _large(), _reserved()
     y = x + 1
     del y
@@ -297,6 +298,7 @@ def deleted_graph_fix():
 
 def empty_cache_eager():
     """With its one tensor dropped and the cache emptied, nothing is reserved any more: 0."""
+    torch.cuda.empty_cache()
     x, before = _large(), _reserved()
     y = x + 1
     del y
