@@ -65,11 +65,11 @@ def fix_clone():
 
 def fix_setting():
     """With a setting that came in 2.14 the compiler copies what is still alive when the next call begins."""
-    settings = importlib.import_module("torch._inductor.config").triton
-    if not hasattr(settings, "cudagraph_trees_generation_cloning"):
+    chosen = importlib.import_module("torch._inductor.config").triton
+    if not hasattr(chosen, "cudagraph_trees_generation_cloning"):
         raise unittest.SkipTest("needs the setting cudagraph_trees_generation_cloning, which this release has not")
     double = _compile(_double)
-    settings.cudagraph_trees_generation_cloning = "user_visible"
+    chosen.cudagraph_trees_generation_cloning = "user_visible"
     yield from (("replay", y) for y in [double(_full(number)) for number in range(CALLS)])
 
 
@@ -97,13 +97,13 @@ def chain_fix():
         yield "replay", both(_full(1))
 
 
-def number_eager():
+def python_number_eager():
     """1 times 0, 1, 2, 3."""
     for number in range(CALLS):
         yield "replay", _full(1) * number
 
 
-def number():
+def python_number():
     """A Python number follows its argument, since the compiler checks it and compiles anew where it must: 0, 1, 2, 3."""
     times = _compile(lambda x, number: x * number)
     for factor in range(CALLS):

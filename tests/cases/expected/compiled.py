@@ -9,7 +9,7 @@ EXPECTED = {
     "compiled/fix-setting": NEEDS_A_GPU,
     "compiled/chain-bug": NEEDS_A_GPU,
     "compiled/chain-fix": NEEDS_A_GPU,
-    "compiled/number": NEEDS_A_GPU,
+    "compiled/python-number": NEEDS_A_GPU,
     "compiled/dropout": NEEDS_A_GPU,
     "compiled/accumulation-bug": NEEDS_A_GPU,
     "compiled/accumulation-fix": NEEDS_A_GPU,
