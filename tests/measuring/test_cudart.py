@@ -61,6 +61,16 @@ def test_an_error_of_the_runtime_is_no_count(monkeypatch: pytest.MonkeyPatch) ->
         cudart.node_count(Graph())
 
 
+def test_a_graph_that_gives_no_handle_has_no_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release without `raw_cuda_graph`, or a handle of a form that nobody knows, is no crash."""
+    with_runtime(monkeypatch, cudaGraphGetNodes=COUNT(lambda *_: 0))
+
+    with pytest.raises(cudart.NoRuntimeError, match="no attribute 'raw_cuda_graph'"):
+        cudart.node_count(SimpleNamespace())
+    with pytest.raises(cudart.NoRuntimeError, match="cannot be counted"):
+        cudart.node_count(SimpleNamespace(raw_cuda_graph=object))
+
+
 @pytest.mark.usefixtures("torch")
 def test_a_launch_has_the_graph_and_the_current_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """One launch is tried at once, and each call is one more."""

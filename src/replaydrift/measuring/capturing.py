@@ -55,4 +55,4 @@ def pool_bytes(graphs: Iterable[Any]) -> int:
     import torch
 
     pools = {tuple(graph.pool()) for graph in graphs}
-    return sum(segment["total_size"] for segment in torch.cuda.memory_snapshot() if tuple(segment["segment_pool_id"]) in pools)
+    return sum(segment["total_size"] for segment in torch.cuda.memory_snapshot() if tuple(segment.get("segment_pool_id", ())) in pools)

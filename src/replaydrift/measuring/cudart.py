@@ -24,7 +24,10 @@ def node_count(graph: Any) -> int:
         return len(nodes)
     function, number = _function("cudaGraphGetNodes"), ctypes.c_size_t()
     function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_size_t)]
-    _check("cudaGraphGetNodes", function(graph.raw_cuda_graph(), None, ctypes.byref(number)))
+    try:
+        _check("cudaGraphGetNodes", function(graph.raw_cuda_graph(), None, ctypes.byref(number)))
+    except (AttributeError, ctypes.ArgumentError) as error:
+        raise NoRuntimeError(f"the nodes of a graph cannot be counted: {error}") from error
     return number.value
 
 

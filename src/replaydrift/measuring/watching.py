@@ -61,8 +61,8 @@ class Watch:
     def _count(self, graph: Any) -> None:
         try:
             self.nodes += cudart.node_count(graph)
-        except cudart.NoRuntimeError as error:
-            self.why_no_nodes = str(error)
+        except RuntimeError as error:  # The runtime's, or torch's where it does not give the graph.
+            self.why_no_nodes = str(error).partition("\n")[0]
 
 
 def _holds(graph: Any) -> bool:

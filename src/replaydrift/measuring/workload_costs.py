@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from replaydrift.measuring import capturing, cudart, gpu
@@ -56,12 +58,14 @@ def measure(name: str, plant: Plant, until_s: float) -> tuple[Measured, gpu.Read
 
 
 def under_load(work: Callable[[], object], stopwatch: Stopwatch) -> gpu.Reading | None:
-    """The state of the GPU while it does some milliseconds of this work."""
+    """The state of the GPU while it does some milliseconds of this work; None where it cannot be read, which spoils no cost."""
     import torch
 
+    reading = None
     for _ in range(stopwatch.repeats_for(work)):
         work()
-    reading = gpu.read()
+    with suppress(OSError, AttributeError, TypeError, ValueError, ctypes.ArgumentError):
+        reading = gpu.read()
     torch.cuda.synchronize()
     return reading
 
