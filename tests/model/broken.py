@@ -18,10 +18,10 @@ def blocks_are_never_handed_out_again() -> None:
 
 def a_graph_keeps_its_inputs_alive() -> None:
     """A recorded operation holds its tensors in place of their addresses."""
-    from replaydrift.model import copies, dispatch
+    from replaydrift.model import copies, kernels
 
     keep = lambda tensor: tensor.detach()[...]  # noqa: E731 - a view shares the storage, and so the block
-    dispatch.freeze = copies.alias = keep
+    kernels.freeze = copies.alias = keep
 
 
 def gradients_accumulate_out_of_place() -> None:

@@ -36,7 +36,7 @@ def install(scale: float = 1.0) -> ModelInfo:
         _check_platform()
         import torch
 
-        from replaydrift.model import autocast, rules, runtime, tensors
+        from replaydrift.model import autocast, factories, rules, runtime, special, tensors
         from replaydrift.model.costs import COSTS
         from replaydrift.model.dispatch import CudaModel
         from replaydrift.model.selftest import failures
@@ -50,6 +50,8 @@ def install(scale: float = 1.0) -> ModelInfo:
         rules.put_in_force(torch.__version__)
         runtime.install()
         tensors.install()
+        factories.install()
+        special.install()
         autocast.install()
         CudaModel().__enter__()
         found = failures()

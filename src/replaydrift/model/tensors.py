@@ -8,15 +8,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 import torch
-from torch.overrides import _get_current_function_mode_stack
-from torch.utils._device import DeviceContext, _device_constructors
 
 from replaydrift.model import copies
 from replaydrift.model.arena import BASE, DEVICE_END, is_pinned, on_device
 from replaydrift.model.clock import CLOCK
 from replaydrift.model.device import DEVICE
-from replaydrift.model.dispatch import STATE
-from replaydrift.model.forms import form_of, form_of_copy, tensors_in
+from replaydrift.model.forms import form_of, form_of_copy
 from replaydrift.model.lacking import only_device
 from replaydrift.model.pinned import PINNED
 
@@ -28,7 +25,6 @@ _original: dict[str, Any] = {}
 
 def install() -> None:
     """Put the replacements in place."""
-    _device_constructors()  # Remembers torch's own factories, which a default device is then still asked about.
     for name in (
         "to",
         "cuda",
@@ -49,23 +45,9 @@ def install() -> None:
     tensor.is_cuda = property(lambda self: on_device(self) or _Base.is_cuda.__get__(self))
     tensor.is_cpu = property(lambda self: _Base.is_cpu.__get__(self) and not on_device(self))
     tensor.get_device = lambda self: 0 if on_device(self) else _Base.get_device(self)
-    tensor.to, tensor.cuda, tensor.cpu, tensor.type = _to, _cuda, _cpu, _type
+    tensor.to, tensor.cuda, tensor.cpu, tensor.type = to, _cuda, _cpu, _type
     tensor.numpy, tensor.tolist = _numpy, _tolist
-    tensor.is_pinned, tensor.pin_memory, tensor.record_stream = _is_pinned, _pin_memory, _record_stream
-    for name in ("tensor", "as_tensor", "asarray"):
-        _original[f"torch.{name}"] = getattr(torch, name)
-        setattr(torch, name, _maker(name))
-    tensor.new_tensor = _new_tensor
-    for name in ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like"):
-        setattr(torch, name, _cpu_marked(getattr(torch, name)))
-    for name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided"):
-        setattr(tensor, name, _cpu_marked(getattr(tensor, name)))
-    for name in ("zeros", "ones", "empty", "full", "rand", "randn", "randint", "randperm", "arange", "linspace", "eye", "empty_strided"):
-        setattr(torch, name, _with_device_by_number(getattr(torch, name)))
-    torch._C._nn._parse_to = _parse_to(torch._C._nn._parse_to)
-    for holder, names in _MAKE_THEIR_OWN:
-        for name in names:
-            setattr(holder, name, _inheriting(getattr(holder, name)))
+    tensor.is_pinned, tensor.pin_memory, tensor.record_stream = _is_pinned, pin_memory, _record_stream
     _patch_storage()
 
 
@@ -110,7 +92,7 @@ def move(tensor: torch.Tensor, device: torch.device, *, non_blocking: bool = Fal
     return moved
 
 
-def _to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+def to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
     """Tensor.to, in all its forms."""
     device, rest = None, list(args)
     if rest and isinstance(rest[0], torch.Tensor):
@@ -146,11 +128,11 @@ def _to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
 
 def _cuda(self: torch.Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = torch.preserve_format) -> torch.Tensor:
     wanted_device(device)
-    return _to(self, CUDA, non_blocking=non_blocking)
+    return to(self, CUDA, non_blocking=non_blocking)
 
 
 def _cpu(self: torch.Tensor, memory_format: Any = torch.preserve_format) -> torch.Tensor:
-    return _to(self, _CPU)
+    return to(self, _CPU)
 
 
 def _type(self: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
@@ -158,11 +140,11 @@ def _type(self: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **k
         name = _original["type"](self)
         return name.replace("torch.", "torch.cuda.", 1) if on_device(self) else name
     if isinstance(dtype, torch.dtype):
-        return _to(self, dtype=dtype, non_blocking=non_blocking)
+        return to(self, dtype=dtype, non_blocking=non_blocking)
     name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
     side = CUDA if name.startswith("torch.cuda.") else _CPU
     plain = getattr(torch, name.rsplit(".", 1)[1])
-    return _to(self, side, dtype=plain.dtype, non_blocking=non_blocking)
+    return to(self, side, dtype=plain.dtype, non_blocking=non_blocking)
 
 
 def _numpy(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -185,7 +167,8 @@ def _is_pinned(self: torch.Tensor, device: Any = None) -> bool:
     return is_pinned(self)
 
 
-def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+    """Tensor.pin_memory: itself where it is pinned, else a copy that is."""
     if on_device(self):
         raise RuntimeError(f"cannot pin '{_type(self)}' only dense CPU tensors can be pinned")
     if is_pinned(self):
@@ -199,119 +182,6 @@ def _record_stream(self: torch.Tensor, stream: Any) -> None:
     block = DEVICE.block_of(self)
     if block is not None and block.stream != stream.stream_id:
         block.uses[stream.stream_id] = CLOCK.now
-
-
-def _maker(name: str) -> Any:
-    original = _original[f"torch.{name}"]
-
-    def make(data: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
-        named = kwargs.pop("device", None)
-        device = _default_device() if named is None else wanted_device(named)
-        if device is not None and device.type not in ("cpu", "cuda"):
-            return original(data, *args, device=device, **kwargs)
-        requires_grad = kwargs.pop("requires_grad", False)
-        pinned = kwargs.pop("pin_memory", False)
-        if isinstance(data, torch.Tensor):
-            made = data.detach().clone() if name == "tensor" else data
-            made = _to(made, device or data.device, **({"dtype": kwargs["dtype"]} if kwargs.get("dtype") else {}))
-        else:
-            # Read elements that are device tensors as C++ would, one wait each.
-            made = original(_plain(data), *args, device=_CPU, **kwargs)
-            if pinned:
-                made = _pin_memory(made)
-            if device is not None and device.type == "cuda":
-                made = _to(made, device)
-        return made.requires_grad_() if requires_grad else made
-
-    make.__name__, make.__doc__ = name, original.__doc__
-    return make
-
-
-def _default_device() -> torch.device | None:
-    """The device that `set_default_device` or a `with torch.device(...)` block asks for. A block is a mode like the setting."""
-    modes = _get_current_function_mode_stack()
-    return next((mode.device for mode in reversed(modes) if isinstance(mode, DeviceContext)), None) if modes else None
-
-
-def _plain(data: Any) -> Any:
-    if isinstance(data, torch.Tensor):
-        return data.tolist() if on_device(data) else data
-    if isinstance(data, list | tuple) and any(isinstance(item, torch.Tensor | list | tuple) for item in data):
-        return type(data)(_plain(item) for item in data) if not hasattr(data, "_fields") else data
-    return data
-
-
-def _new_tensor(self: torch.Tensor, data: Any, **kwargs: Any) -> torch.Tensor:
-    kwargs.setdefault("device", self.device)
-    kwargs.setdefault("dtype", self.dtype)
-    return torch.tensor(data, **kwargs)
-
-
-def _cpu_marked(original: Any) -> Any:
-    """The same factory, which says when `device="cpu"` was written out: below, that looks like an inherited device."""
-
-    def make(*args: Any, **kwargs: Any) -> Any:
-        device = kwargs.get("device")
-        if device is None or torch.device(device).type != "cpu":
-            return original(*args, **kwargs)
-        STATE.asked_for_cpu = True
-        try:
-            return original(*args, **kwargs)
-        finally:
-            STATE.asked_for_cpu = False
-
-    make.__name__, make.__doc__ = original.__name__, original.__doc__
-    return make
-
-
-def _with_device_by_number(original: Any) -> Any:
-    """The same factory, which takes `device=0` as a build does that has GPUs."""
-
-    def make(*args: Any, **kwargs: Any) -> Any:
-        if isinstance(kwargs.get("device"), int):
-            kwargs["device"] = wanted_device(kwargs["device"])
-        return original(*args, **kwargs)
-
-    make.__name__, make.__doc__ = original.__name__, original.__doc__
-    return make
-
-
-def _parse_to(original: Any) -> Any:
-    """What reads the arguments of `Module.to`, with a number taken for a device."""
-
-    def parse(*args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], int) and not isinstance(args[0], bool):
-            args = (wanted_device(args[0]), *args[1:])
-        if isinstance(kwargs.get("device"), int):
-            kwargs["device"] = wanted_device(kwargs["device"])
-        return original(*args, **kwargs)
-
-    return parse
-
-
-def _inheriting(original: Any) -> Any:
-    """The same function, which says that tensors it makes within go where its arguments lie: C++ believes those on the CPU."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if STATE.makes_on_device or not any(on_device(tensor) for tensor in tensors_in((args, kwargs))):
-            return original(*args, **kwargs)
-        STATE.makes_on_device = True
-        try:
-            return original(*args, **kwargs)
-        finally:
-            STATE.makes_on_device = False
-
-    call.__name__, call.__doc__ = original.__name__, original.__doc__
-    return call
-
-
-# Functions of C++ that make a tensor on the device of their arguments: of a number, a range, a mask.
-_MAKE_THEIR_OWN: Final = (
-    (torch, ("where", "combinations", "corrcoef", "cov", "quantile", "nanquantile", "cosine_similarity", "logdet", "pinverse")),
-    (torch.Tensor, ("where", "corrcoef", "cov", "quantile", "nanquantile", "logdet", "pinverse")),
-    (torch.linalg, ("matrix_power", "matrix_rank", "pinv")),
-    (torch.nn.functional, ("scaled_dot_product_attention", "cosine_similarity")),
-)
 
 
 def _patch_storage() -> None:
