@@ -16,6 +16,7 @@ from replaydrift.costs.metrics import METRICS
 from replaydrift.measuring.gpu import Reading
 from replaydrift.measuring.results import Measured
 from replaydrift.measuring.visit import Visit, groups_of
+from replaydrift.measuring.workloads import version_of
 
 SOURCE = Path(__file__).parents[2] / "src"
 TRACE = [5, 40, 17, 64, 3]
@@ -232,3 +233,8 @@ def test_readings_of_the_gpu_are_gathered(monkeypatch: pytest.MonkeyPatch) -> No
 
     assert [tuple(reading.throttled) for reading in visit.readings] == [("power cap",)]
     assert visit.readings[0].sm_clock_mhz == 1980
+
+
+def test_kinds_of_workloads_have_versions_of_their_own() -> None:
+    """An edit of the decoder drops no history of the MLP's or of the chains'."""
+    assert len({version_of(kind) for kind in ("chain", "mlp", "decoder")}) == 3

@@ -222,16 +222,20 @@ def test_one_shared_pool_holds_less_than_a_pool_for_each_graph_and_the_order_of_
 
 
 def test_another_trace_or_other_buckets_are_another_version():
-    """Costs of policies compare only where they serve the same requests with the same buckets."""
-    from replaydrift.measuring import bucketing
+    """Costs of policies compare only where they serve the same requests with the same buckets from the same pools."""
+    from replaydrift.measuring.serving import version
 
     versions = [
-        bucketing.version(one)
-        for one in (wish("a", [64]), wish("b", [64]), wish("a", [32, 64]), wish("a", [64], trace=[5]), wish("a", [64], model="mlp"))
+        version("decoder", [64], TRACE, shared=True),
+        version("decoder", [32, 64], TRACE, shared=True),
+        version("decoder", None, TRACE, shared=True),
+        version("decoder", [64], [5], shared=True),
+        version("mlp", [64], TRACE, shared=True),
+        version("decoder", [64], TRACE, shared=False),
     ]
 
-    assert versions[0] == versions[1], "the name of a policy is not what it does"
-    assert len(set(versions)) == 4
+    assert len(set(versions)) == 6
+    assert version("decoder", (64,), tuple(TRACE), shared=True) == versions[0]
 
 
 def test_a_watch_takes_the_parts_of_a_capture_apart():

@@ -192,10 +192,10 @@ def _expect(seen: Any, expected: Any) -> None:
 
 def version_of(kind: str) -> str:
     """The version of a workload or network of this kind: twelve hex digits over its code."""
-    return _version(f"_{kind}")
+    return _version(f"_{kind}", *(["_of_model"] if kind in USUAL_SIZES else []))
 
 
 @cache
-def _version(function: str) -> str:
+def _version(*functions: str) -> str:
     source = Path(__file__).read_text(encoding="utf-8")
-    return code_version(source, ast.parse(source), [function])
+    return code_version(source, ast.parse(source), functions)
