@@ -71,7 +71,8 @@ def fix_mode():
     """
     x, condition = _inputs()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph), _control_flow():
+    mode = _control_flow()
+    with torch.cuda.graph(graph), mode:
         y = _choose(condition, x)
     yield from _replays(graph, condition, y)
 
@@ -97,7 +98,8 @@ def cpu_condition_bug():
     """
     x, graph = torch.ones(1, device="cuda"), torch.cuda.CUDAGraph()
     condition = torch.ones((), dtype=torch.bool)
-    with torch.cuda.graph(graph), _control_flow():
+    mode = _control_flow()
+    with torch.cuda.graph(graph), mode:
         y = _choose(condition, x)
     yield from _replays(graph, condition, y)
 
@@ -112,7 +114,8 @@ def nested():
     x, outer = _inputs()
     inner = torch.zeros_like(outer)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph), _control_flow():
+    mode = _control_flow()
+    with torch.cuda.graph(graph), mode:
         y = torch.ops.higher_order.cond(outer, lambda x: _choose(inner, x), lambda x: _choose(inner, x * 10), (x,))
     for first, second in ((True, True), (True, False), (False, True), (False, False)):
         outer.fill_(first)
@@ -131,7 +134,8 @@ def taken():
     x, condition = _inputs()
     count = torch.zeros(1, device="cuda")
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph), _control_flow():
+    mode = _control_flow()
+    with torch.cuda.graph(graph), mode:
         torch.ops.higher_order.cond(condition, lambda x, count: x + count.add_(1), lambda x, count: x * 10, (x, count))
     yield from _replays(graph, condition, count)
 
@@ -143,7 +147,8 @@ def random_bug():
     """
     x, condition = _inputs()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph), _control_flow():
+    mode = _control_flow()
+    with torch.cuda.graph(graph), mode:
         y = torch.ops.higher_order.cond(condition, lambda x: x + 1, lambda x: x * 0 + torch.rand_like(x), (x,))
     yield from _replays(graph, condition, y)
 
@@ -185,6 +190,7 @@ def while_fix():
     """
     x, length = torch.ones(1, device="cuda"), torch.zeros((), device="cuda", dtype=torch.int64)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph), _control_flow(loops=True):
+    mode = _control_flow(loops=True)
+    with torch.cuda.graph(graph), mode:
         y = _double(length, x)
     yield from _replays(graph, length, y, LENGTHS)
