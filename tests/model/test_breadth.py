@@ -240,7 +240,6 @@ FUNCTIONS = {
     "a vector by a matrix": lambda x: torch.ones(4, device=x.device) @ x,
     "in place on a view": lambda x: (x * 1).t().unsqueeze_(0).squeeze_(0).transpose_(0, 1).add_(1),
     "slice_scatter": lambda x: torch.slice_scatter(x, x[:2] * 2, 0, 1, 3),
-    "quantile": lambda x: x.quantile(0.3, 1),
     "where with numbers": lambda x: torch.where(x > 0, x, 0.0) + x.where(x < 1, 2) + torch.where(x > 0, 1.0, 2.0),
     "matrix power": lambda x: torch.linalg.matrix_power(x @ x.T, 3),
     "cosine similarity": lambda x: F.cosine_similarity(x, x.roll(1, 0)),
@@ -271,3 +270,11 @@ def test_a_function_in_a_graph_gives_what_it_gives_eagerly(function):
         assert y.device.type == eager.device.type == "cuda"
         assert torch.equal(y, eager)
         assert torch.equal(eager.cpu(), host)
+
+
+def test_a_quantile_is_computed_on_the_device():
+    """C++ makes a tensor of the number within, which lies where the argument does."""
+    x = torch.arange(5.0)
+
+    assert x.cuda().quantile(0.25).device.type == "cuda"
+    assert x.cuda().quantile(0.25).item() == torch.quantile(x.cuda(), torch.tensor(0.25).cuda()).item() == 1

@@ -173,6 +173,7 @@ def _patch_python() -> None:
     cuda._is_in_bad_fork = lambda: False
     torch.Generator = random.CudaGenerator  # type: ignore[misc]
     torch.backends.cuda.is_built = lambda: True
+    torch._use_cudnn_rnn_flatten_weight = lambda: False  # cuDNN wants a recurrent module's weights in one block; the CPU's kernels do not.
     torch.dropout = _dropout
     torch._VF.dropout = _dropout
     torch._C._group_tensors_by_device_and_dtype = _group_tensors
