@@ -82,6 +82,15 @@ def test_modelled_results_say_so(store: Store, catalogue: Catalogue) -> None:
     assert "engine `model`" in summary_matrix(report)
 
 
+def test_groups_that_stay_alike_share_a_row(store: Store, catalogue: Catalogue) -> None:
+    """README's matrix shows each group that moved, and all others in one row whose counts are their sum."""
+    for release, moving in (("2.13.0+cu130", "raised:E: x"), ("2.14.1+cu130", "wrong")):
+        cases = [record(moving, case="g/bug"), *(record("correct", case=f"{group}/fix", kind="fix") for group in ("g", "h", "i"))]
+        store.write(environment(release), cases)
+    lines = summary_matrix(overview(store, catalogue)).splitlines()
+    assert lines[-4:-2] == ["| g | ◆1 ✓1 | ●1 ✓1 |", "| 2 groups, the same on every release | ✓2 | ✓2 |"]
+
+
 def test_hostile_text() -> None:
     """What a case printed can neither break out of a table nor start markup."""
     assert escape("a|b\n<img> `x` [y](z)") == "a\\|b \\<img\\> \\`x\\` \\[y\\](z)"

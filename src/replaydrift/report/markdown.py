@@ -38,7 +38,10 @@ def write_index(report: Overview) -> str:
 
 
 def summary_matrix(report: Overview) -> str:
-    """Groups by releases for each machine, one glyph a kind of verdict with its count: the table README shows."""
+    """Groups by releases for each machine, one glyph a kind of verdict with its count: the table README shows.
+
+    Groups whose verdicts are the same on every release share a row at the end, so that what changed is seen on one screen.
+    """
     parts = []
     for machine in report.machines:
         lines = [
@@ -46,9 +49,11 @@ def summary_matrix(report: Overview) -> str:
             "",
             _header("group", machine.releases),
         ]
-        for group, names in _groups(report, machine):
-            cells = [_counts(machine.matrix[name][release] for name in names) for release in machine.releases]
-            lines.append(f"| {group} | " + " | ".join(cells) + " |")
+        groups = _groups(report, machine)
+        alike = [names for _, names in groups if not any(_moves(machine, name) for name in names)]
+        lines += [_row(machine, group, names) for group, names in groups if names not in alike]
+        if alike:
+            lines.append(_row(machine, f"{len(alike)} groups, the same on every release", [name for names in alike for name in names]))
         parts.append("\n".join(lines))
     return "\n\n".join([*parts, _legend()])
 
@@ -67,6 +72,16 @@ def _groups(report: Overview, machine: MachineOverview) -> list[tuple[str, list[
     for name in report.cases(machine):
         groups.setdefault(name.split("/")[0], []).append(name)
     return list(groups.items())
+
+
+def _moves(machine: MachineOverview, name: str) -> bool:
+    """True for a case whose verdict is not the same on every release."""
+    return len({summary.verdict for summary in machine.matrix[name].values()}) > 1
+
+
+def _row(machine: MachineOverview, first: str, names: Iterable[str]) -> str:
+    there = list(names)
+    return f"| {first} | " + " | ".join(_counts(machine.matrix[name][release] for name in there) for release in machine.releases) + " |"
 
 
 def _counts(summaries: Iterable[Summary]) -> str:
