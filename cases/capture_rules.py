@@ -6,7 +6,7 @@ host, no shape that depends on data. CUDA answers such a call with error 900 and
 pageable memory torch refuses by itself, with a plain RuntimeError, and that capture lives. The function that is captured
 here multiplies a tensor by its own sum; only how it comes by the sum differs.
 
-Mechanism: frozen choice
+Mechanism: refused call
 Source: https://docs.nvidia.com/dl-cuda-graph/latest/troubleshooting/capture-failures.html
 """
 

@@ -6,7 +6,7 @@ the graph holds what was recorded until then. A call that CUDA forbids loses the
 does at the end of a capture is then left undone, each release less of it. Nothing of either kind was run. Here a capture is
 lost on purpose, by a wait for its own stream, and the error is put aside.
 
-Mechanism: missing nodes
+Mechanism: refused call
 Source: https://github.com/pytorch/pytorch/pull/190308
 """
 

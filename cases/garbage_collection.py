@@ -6,7 +6,7 @@ cycles hold is still held during the capture. And the collector, which Python st
 made, may start within the capture. If it then finds a dead CUDAGraph, destroying that one is a call that CUDA forbids while a
 stream is captured: a warning goes to stderr, and the new capture is lost.
 
-Mechanism: frozen pointer
+Mechanism: held memory
 Source: https://github.com/pytorch/pytorch/pull/161037
 """
 

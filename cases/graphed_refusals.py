@@ -4,7 +4,7 @@ It is stricter than the code that it graphs. Each refusal names a thing that a p
 another number of gradients, be differentiated twice. All of them are loud; a release that drops one has either learnt the
 thing or lost the check.
 
-Mechanism: frozen choice
+Mechanism: refused call
 Source: https://docs.pytorch.org/docs/stable/generated/torch.cuda.make_graphed_callables.html
 """
 

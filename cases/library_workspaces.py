@@ -6,7 +6,7 @@ that was recorded keeps its address. Up to 2.14 there is one for each handle and
 kept: in a capture it lies in that graph's pool, and later graphs of the stream use it too, pools of their own or not. From
 2.15 on each matmul takes a workspace and gives it back at once. The cases fix its size at 32 MiB, as on a Hopper GPU.
 
-Mechanism: frozen pointer
+Mechanism: held memory
 Source: https://github.com/pytorch/pytorch/issues/193402
 """
 

@@ -7,7 +7,7 @@ that one knows from eager code mean something else: `memory_allocated` counts te
 here are relative to what a case began with, eager ones to an empty cache; most are of tensors of 16 MiB, which have a
 segment each.
 
-Mechanism: frozen pointer
+Mechanism: held memory
 Source: https://docs.pytorch.org/docs/stable/notes/cuda.html#graph-memory-management
 """
 

@@ -6,7 +6,7 @@ goes, free segments can be given back; blocks that tensors still hold stay valid
 allocations of one thread to a pool, in eager code and in captures. What the graph recorded are addresses all the same: it
 is up to you that nothing else is placed where a replay writes.
 
-Mechanism: frozen pointer
+Mechanism: held memory
 Source: https://docs.pytorch.org/docs/stable/notes/cuda.html#graph-memory-management
 """
 

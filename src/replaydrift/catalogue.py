@@ -20,7 +20,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-MECHANISMS: Final = ("frozen choice", "frozen pointer", "missing nodes", "async replay")
+# The first four are how a replay goes silently wrong; the others are what makes a capture fail, cost memory, or depend on a signature.
+MECHANISMS: Final = ("frozen choice", "frozen pointer", "missing nodes", "async replay", "refused call", "held memory", "interface")
 SCHEMA: Final = 1
 DEFAULT_LIMIT_S: Final = 120.0
 
