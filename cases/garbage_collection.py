@@ -15,7 +15,7 @@ import unittest
 
 import torch
 
-LARGE = 64 * 2**20
+LARGE = 16 * 2**20
 
 
 class _Cycle:
@@ -177,7 +177,7 @@ def memory_eager():
 def memory_bug():
     """A capture finds the memory of dead objects free: 0 bytes.
 
-    Seen instead: 67108864 bytes, held until the collector comes to it. Up to torch 2.8 each capture began with a collection.
+    Seen instead: 16777216 bytes, held until the collector comes to it. Up to torch 2.8 each capture began with a collection.
     """
     yield from _bytes_after_a_capture(lambda: torch.empty(LARGE, dtype=torch.uint8, device="cuda"))
 
@@ -202,7 +202,7 @@ class _Scale(torch.nn.Module):
 
 
 def _graphed_and_dropped():
-    """Make a graphed module with 64 MiB of input and output, and drop it."""
+    """Make a graphed module with 16 MiB of input and output, and drop it."""
     gc.collect()
     gc.disable()
     x = torch.ones(LARGE // 4, device="cuda", requires_grad=True)

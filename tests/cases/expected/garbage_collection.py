@@ -19,7 +19,7 @@ EXPECTED = {
     "garbage-collection/evict-fix": DOUBLED,
     "garbage-collection/evict-workaround-relaxed": DOUBLED,
     "garbage-collection/tensor-in-capture": DOUBLED,
-    "garbage-collection/memory-bug": ("wrong", [67108864]),  # One tensor of 64 MiB.
+    "garbage-collection/memory-bug": ("wrong", [16777216]),  # One tensor of 16 MiB.
     "garbage-collection/memory-fix-collect": FREE,
     "garbage-collection/memory-fix-force": FREE,
     "garbage-collection/callable-bug": DOUBLED,
