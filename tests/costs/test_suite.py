@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,8 @@ def test_everything_is_measured_unless_patterns_say_otherwise(plan: Plan) -> Non
     assert {name.partition("/")[0] for name in suite.names_in(some)} == {"chain", "rng"}
 
 
-def test_cases_are_dealt_to_visits(plan: Plan) -> None:
-    """Each case is in one of six shares, about equally large, with the others of its file; workloads and policies are in all."""
+def test_the_rest_is_dealt_to_visits(plan: Plan) -> None:
+    """Each case, and each policy beside the gate's, is in one of six shares, about equally large; what the gate asks for is in all."""
     asked = suite.request(plan, engine="cuda", shares=6)
     shares = [suite.share(asked, number) for number in range(6)]
     cases = [[case["name"] for case in share["cases"]] for share in shares]
@@ -52,8 +53,21 @@ def test_cases_are_dealt_to_visits(plan: Plan) -> None:
     assert max(map(len, cases)) < 1.5 * min(map(len, cases))
     groups = [{name.partition("/")[0] for name in hand} for hand in cases]
     assert sum(map(len, groups)) == len(set().union(*groups))
-    assert all((share["workloads"], share["bucketing"]) == (asked["workloads"], asked["bucketing"]) for share in shares)
+    assert all(share["workloads"] == asked["workloads"] for share in shares)
+    policies = Counter(name for share in shares for name in suite.names_in(share) if name.startswith("bucketing/") and name.count("/") == 3)
+    gate = {name for name in policies if any(metric.is_headline(name) for metric in METRICS.values())}
+    assert len(policies) == len(asked["bucketing"])
+    assert {name: count for name, count in policies.items() if count > 1} == dict.fromkeys(gate, 6)
+    assert len({len(share["bucketing"]) for share in shares}) <= 2
     assert suite.share(asked, 7) == shares[1]
+
+
+def test_the_model_counts_on_one_network(plan: Plan) -> None:
+    """Without patterns the CPU model is spared the decoder's traces; a pattern gets them."""
+    names = suite.names_in(suite.request(plan, engine="model"))
+    assert "bucketing/mlp/requests/eager" in names
+    assert not [name for name in names if name.startswith("bucketing/decoder/")]
+    assert suite.names_in(suite.request(plan, engine="model", patterns=["bucketing/decoder/requests/*"]))
 
 
 def test_without_shares_a_visit_measures_everything(plan: Plan) -> None:

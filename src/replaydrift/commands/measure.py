@@ -56,7 +56,7 @@ class Plant(click.ParamType):  # type: ignore[type-arg]
 @options.visits
 @click.option("--subjects", multiple=True, metavar="PATTERN", help="Only these: chain/*, bucketing/decoder/*, rng/*.  [repeatable]")
 @options.patterns
-@click.option("--every-case", is_flag=True, help="Measure every case in every visit, not a share of them; with --subjects or --cases that is so.")
+@click.option("--every-case", is_flag=True, help="Measure everything in every visit, no shares; with --subjects or --cases that is so.")
 @options.cases_dir
 @options.engine
 @click.option(
@@ -95,7 +95,7 @@ def command(
     """Measure what capture, replay, padding and bucketing cost, and store it as a block.
 
     Each visit is one process of one release; several releases are visited in turns, A B C, then C B A, and so on, since only costs
-    measured together compare. Every visit measures all workloads and bucket policies, and a share of the cases. It is stored when it
+    measured together compare. Every visit measures all that the gate looks at, and a share of the rest. It is stored when it
     ends. On the CPU model only what can be counted is stored.
     """
     if resume and fresh:

@@ -1,7 +1,7 @@
 """What a visit measures: workloads of standard sizes, bucket policies over standard traces, and the cases. Pure.
 
-Every visit of a block measures the same workloads and policies, and its share of the cases. A hash of the whole keeps a stopped
-block from going on with another one.
+Every visit of a block measures the same workloads and the policies that the gate looks at, and its share of the rest. A hash of the
+whole keeps a stopped block from going on with another one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from replaydrift.costs.lengths import TRACES, trace
+from replaydrift.costs.metrics import METRICS
 from replaydrift.costs.policies import EAGER, MEASURED, buckets_of
 from replaydrift.costs.steps import StepCost
 from replaydrift.errors import RunError
@@ -21,8 +22,10 @@ from replaydrift.plan import Plan
 
 WORKLOADS: Final = (*(f"chain/{size}" for size in (1, 10, 100, 1000, 10000)), "mlp/256", "decoder/128")
 MODELS: Final = ("decoder", "mlp")
+# What the CPU model counts (graphs, padding, memory) is much the same on both, and a decoder takes it half a minute.
+COUNTED: Final = ("mlp",)
 
-# One process measures its share of the suite in at most so long. The cases are dealt to so many visits.
+# One process measures its share of the suite in at most so long. What the gate does not look at is dealt to so many visits.
 SECONDS: Final = 40.0
 SHARES: Final = 6
 
@@ -33,7 +36,8 @@ def request(
 ) -> dict[str, Any]:  # fmt: skip
     """The request of a visit: everything, or the subjects that match a pattern, such as `chain/*`, `bucketing/decoder/*`, `rng/*`.
 
-    Into so many `shares` the cases will be dealt; `share` gives the request of one visit.
+    Into so many `shares` the rest will be dealt; `share` gives the request of one visit. The CPU model gets both models' policies only
+    where a pattern asks for them.
     `curves` has what a step of a model costs at each length, for the optimal policies; without it they save padded elements.
     RunError names a pattern that matches nothing, and a planted slow-down of what is not measured.
     """
@@ -47,7 +51,7 @@ def request(
         }
         for entry in plan.cases
     }
-    bucketing = _bucketings(curves or {})
+    bucketing = _bucketings(curves or {}, MODELS if patterns or engine != "model" else COUNTED)
     wanted = _chosen([*WORKLOADS, *bucketing, *cases], tuple(patterns))
     for name in plant or {}:
         if name not in wanted:
@@ -64,10 +68,10 @@ def request(
 
 
 def share(asked: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """The request of the visit of this number (from 0) to a release: all workloads and policies, and its share of the cases.
+    """The request of the visit of this number (from 0) to a release: all that the gate looks at, and its share of the rest.
 
-    There are too many cases for the time of a visit, and none of their times is a headline. The cases of a file, which are measured
-    in one process, stay together; shares are about equally large, and the same for every release.
+    There is too much else for the time of a visit, and none of it is a headline. The cases of a file, which are measured in one
+    process, stay together; shares are about equally large, and the same for every release.
     """
     files: dict[str, list[Any]] = {}
     for case in asked["cases"]:
@@ -75,13 +79,26 @@ def share(asked: Mapping[str, Any], number: int) -> dict[str, Any]:
     hands: list[list[Any]] = [[] for _ in range(asked["shares"])]
     for _, cases in sorted(files.items(), key=lambda item: (-len(item[1]), item[0])):
         min(hands, key=len).extend(cases)
-    return {**asked, "cases": hands[number % len(hands)]}
+    dealt = [_name(one) for one in asked["bucketing"] if not _gates(one)][number % len(hands) :: len(hands)]
+    return {
+        **asked,
+        "bucketing": [one for one in asked["bucketing"] if _gates(one) or _name(one) in dealt],
+        "cases": hands[number % len(hands)],
+    }
 
 
 def names_in(asked: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of all subjects of a request."""
-    bucketing = [f"bucketing/{one['model']}/{one['name']}/{one['policy']}" for one in asked["bucketing"]]
-    return (*asked["workloads"], *bucketing, *(case["name"] for case in asked["cases"]))
+    return (*asked["workloads"], *map(_name, asked["bucketing"]), *(case["name"] for case in asked["cases"]))
+
+
+def _name(bucketing: Mapping[str, Any]) -> str:
+    return f"bucketing/{bucketing['model']}/{bucketing['name']}/{bucketing['policy']}"
+
+
+def _gates(bucketing: Mapping[str, Any]) -> bool:
+    """True for a policy over a trace that the gate looks at."""
+    return any(metric.is_headline(_name(bucketing)) for metric in METRICS.values())
 
 
 def hash_of(asked: Mapping[str, Any]) -> str:
@@ -91,10 +108,10 @@ def hash_of(asked: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def _bucketings(curves: Mapping[str, StepCost]) -> dict[str, dict[str, Any]]:
-    """Every policy over every trace on both models, by the name of its subject; `eager` has no buckets."""
+def _bucketings(curves: Mapping[str, StepCost], models: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Every policy over every trace on these models, by the name of its subject; `eager` has no buckets."""
     found = {}
-    for model in MODELS:
+    for model in models:
         for name in TRACES:
             lengths = trace(name)
             for policy in MEASURED:
