@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from making import attempt, environment, record
 
-from replaydrift import store as store_module
+from replaydrift import files
 from replaydrift.errors import StoreError
+from replaydrift.files import to_text, write_whole
 from replaydrift.outcome import Outcome
 from replaydrift.records import Attempt, Raised, Warned
-from replaydrift.store import Store, to_text, write_whole
+from replaydrift.store import Store
 from replaydrift.strip import MISSING, Cell
 
 RICH = Attempt(
@@ -148,7 +149,7 @@ def test_no_permission_and_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(store_module.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(StoreError, match=r"No space left on device; what was there is unchanged.*--resume"):
         write_whole(path, "new")
     assert path.read_text() == "old"

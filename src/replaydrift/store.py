@@ -1,16 +1,12 @@
 """The store: results/verdicts/<machine>/<release>/, one readable JSON file a group and `_environment.json` beside them.
 
 Files are written whole (temporary file, then rename), sorted and indented, so that a new release arrives as a diff that a
-person can review. Only this module knows the layout and the file format.
+person can review. Only this module knows the layout of a file; `files` knows how one is written and read.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import re
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +14,11 @@ from typing import Any
 
 from replaydrift import records, releases
 from replaydrift.errors import StoreError
+from replaydrift.files import read_tree, to_text, write_whole
 from replaydrift.records import CaseRecord, Environment
 
 ENVIRONMENT_FILE = "_environment.json"
 _MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_WIDTH = 120
-_FLAT_DEPTH = 2  # A cell with a list in it stays on one line; a whole attempt does not.
 
 
 @dataclass(frozen=True)
@@ -166,79 +161,9 @@ def checked_machine(name: str) -> str:
     return name
 
 
-def write_whole(path: Path, text: str) -> Path:
-    """The path, holding `text` entirely or untouched: StoreError (disk full, no permission) leaves no partial file behind."""
-    scratch: str | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(scratch).chmod(0o644)
-        Path(scratch).replace(path)
-    except OSError as error:
-        if scratch is not None:
-            with contextlib.suppress(OSError):
-                Path(scratch).unlink()
-        raise StoreError(
-            f"cannot write {str(path)!r}: {error.strerror or error}; what was there is unchanged. "
-            "Make room or give the right to write, or choose another folder with --results DIR, then run again with --resume",
-        ) from error
-    return path
-
-
-def to_text(tree: Any, *, samples: bool = False) -> str:
-    """The tree as strict JSON: sorted keys, one line a leaf that fits in 120 columns, a line break at the end.
-
-    With `samples` a list of numbers alone stays on one line, however long.
-    """
-    return _text(tree, "", 0, samples=samples) + "\n"
-
-
-def _text(tree: Any, indent: str, used: int, *, samples: bool) -> str:
-    flat = json.dumps(tree, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    if not isinstance(tree, dict | list) or not tree:
-        return flat
-    if samples and isinstance(tree, list) and all(isinstance(item, int | float) for item in tree):
-        return flat
-    if _depth(tree) <= _FLAT_DEPTH and len(indent) + used + len(flat) <= _WIDTH:
-        return flat
-    deeper = indent + " "
-    if isinstance(tree, dict):
-        keys = [(json.dumps(key, ensure_ascii=False), tree[key]) for key in sorted(tree)]
-        lines = [f"{deeper}{key}: {_text(item, deeper, len(key) + 2, samples=samples)}" for key, item in keys]
-        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
-    return "[\n" + ",\n".join(deeper + _text(item, deeper, 0, samples=samples) for item in tree) + f"\n{indent}]"
-
-
-def _depth(tree: Any) -> int:
-    if not isinstance(tree, dict | list):
-        return 0
-    return 1 + max((_depth(item) for item in (tree.values() if isinstance(tree, dict) else tree)), default=0)
-
-
 def _load(path: Path) -> dict[str, Any]:
     """The JSON object of a file of the current schema; older schemas are brought up to it."""
     return upgrade(read_tree(path, records.SCHEMA))
-
-
-def read_tree(path: Path, newest: int) -> dict[str, Any]:
-    """The JSON object of a file whose schema is at most `newest`; StoreError where it is damaged, foreign or newer."""
-    try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StoreError(
-            f"{str(path)!r} cannot be read as JSON ({error}): it is cut off or damaged; restore it, or delete it and run again"
-        ) from error
-    if not isinstance(tree, dict) or not isinstance(tree.get("schema"), int):
-        raise StoreError(f"{str(path)!r} is none of replaydrift's files (it has no schema number): move it out of the store")
-    if tree["schema"] > newest or tree["schema"] < 1:
-        raise StoreError(
-            f"{str(path)!r} has schema {tree['schema']}, but this replaydrift knows 1 to {newest}: upgrade replaydrift to read it",
-        )
-    return tree
 
 
 def upgrade(tree: dict[str, Any]) -> dict[str, Any]:

@@ -16,10 +16,11 @@ from typing import Any, Final
 from replaydrift.catalogue import Catalogue
 from replaydrift.changes import NEEDED, NEWS, Change, compare
 from replaydrift.errors import RunError
+from replaydrift.files import to_text, write_whole
 from replaydrift.library import Case
 from replaydrift.records import CaseRecord, Environment
 from replaydrift.releases import Release
-from replaydrift.store import Store, Sweep, to_text, write_whole
+from replaydrift.store import Store, Sweep
 from replaydrift.sweep import Watcher, Wishes, check_before_writing, sweep
 
 # What differs runs so often again on both sides; what is mixed even then runs so often in all.

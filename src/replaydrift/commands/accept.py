@@ -16,8 +16,9 @@ from replaydrift.commands import options
 from replaydrift.costs import explained
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.explanations import FILE, ExplanationError, read_explanations, state
+from replaydrift.files import write_whole
 from replaydrift.report.cost_words import said
-from replaydrift.store import Store, write_whole
+from replaydrift.store import Store
 
 
 @click.command()

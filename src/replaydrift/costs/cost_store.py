@@ -16,8 +16,9 @@ from replaydrift import releases
 from replaydrift.costs.metrics import METRICS
 from replaydrift.costs.records import SCHEMA, Costs, costs_from_json, costs_to_json
 from replaydrift.errors import StoreError
+from replaydrift.files import read_tree, to_text, write_whole
 from replaydrift.records import Environment
-from replaydrift.store import Store, checked_machine, read_tree, to_text, write_whole
+from replaydrift.store import Store, checked_machine
 
 PLANTED: Final = "planted"
 _BLOCK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
