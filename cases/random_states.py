@@ -130,11 +130,11 @@ def fork_alone_eager():
 
 
 def fork_alone_bug():
-    """A captured step that draws within a fork alone draws the numbers of eager mode, as up to 2.11.
+    """A captured step that draws within a fork alone draws the numbers of eager mode.
 
-    Seen instead: from 2.12 on, others. A replay writes no seed and no position for a generator that the graph leaves where
-    it was, https://github.com/pytorch/pytorch/pull/176752, and the kernel reads what lies there. Open: no GPU has shown it
-    yet; it is what the code of these releases does.
+    Seen instead: others. A replay writes seed and position for its kernels only if the graph moves the generator on,
+    https://github.com/pytorch/pytorch/pull/143777, and a fork leaves it where it was. Up to 2.11 the kernel finds what the
+    capture wrote, the position 0; from 2.12 on nobody has written, and it reads what lies there. Open: no GPU has shown it yet.
     """
     torch.manual_seed(SEED)
     _draw()

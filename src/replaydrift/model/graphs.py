@@ -103,6 +103,8 @@ class GraphBase:
             raise TypeError("capture_begin(): incompatible function arguments. The following argument types are supported:")
         asked = tuple(pool) if pool is not None else new_pool_id()
         self._register(random.default_state())
+        for state in self._registered:
+            state.written = 0
         DEVICE.begin_recording_to(asked)
         self._pool, self._origin = asked, stream
         capture = Capture(next(DEVICE.next_capture), self._pool, stream, capture_error_mode)
@@ -177,8 +179,10 @@ class GraphBase:
         begin = CLOCK.reached(stream)
         for state, base, total in self._random:
             position = state.take(total)
-            if total == 0 and rules.use("unmoved-generator-not-written") is not None:
-                position = random.UNWRITTEN
+            if total:
+                state.written = position
+            else:
+                position = random.UNWRITTEN if rules.use("unmoved-generator") == "never-written" else state.written
             CLOCK.push(begin, _setter(base, position))
         if DEVICE.observer is not None:
             DEVICE.observer.replayed(self, self._nodes, stream)

@@ -32,6 +32,7 @@ class State:
         self.seed, self.offset = seed, 0
         self.registered: set[int] = set()  # graphs that it was registered with, by id
         self.blocks: list[Block] = []  # up to 2.11: seed and offset on the device, shared by all its graphs
+        self.written = 0  # up to 2.11: the position that lies on the device, by a capture or a replay of any of its graphs
         self.stuck = False  # up to 2.11: a capture that used it was lost, and it still takes itself for captured
 
     def register(self, graph: int) -> None:
