@@ -42,7 +42,7 @@ def upload_bug():
     """A number that is uploaded in the capture, from a pinned tensor made there, follows the host: 10, 20, 30.
 
     Seen instead: 10 three times. The pinned tensor was filled on the host, by code that runs at capture and never again.
-    Releases before 2.10 refuse to pin memory in a capture. Open: whether all later ones permit it in the default mode.
+    Releases before 2.10 refuse to pin memory in a capture; from 2.11 on torch asks for it in the relaxed mode, as for the GPU's.
     """
     host = torch.zeros(2)
     yield from _follow(host, lambda: host.pin_memory().to("cuda", non_blocking=True) * 10)

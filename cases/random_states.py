@@ -229,8 +229,10 @@ def graphed_checkpoint_eager():
 def graphed_checkpoint_bug():
     """A checkpointed dropout that `make_graphed_callables` took apart into two graphs uses one mask in both.
 
-    Seen instead: another mask in the backward pass, 1, 1. The state was read in the capture of the forward pass, where it
-    counts from that graph's beginning; set in the other capture, it means the beginning of the other graph.
+    Seen instead: from 2.12 on another mask in the backward pass, 1, 1. The backward graph draws from a state that it sets and
+    takes back, and leaves the generator where it was, so no replay writes a position for it. Up to 2.11 it finds that of the
+    forward graph, since all graphs of a generator share one place; now each has its own, which nobody writes:
+    https://github.com/pytorch/pytorch/pull/176752. Open: no GPU has shown it yet.
     """
     x = torch.ones(64, device="cuda", requires_grad=True)
     graphed = torch.cuda.make_graphed_callables(

@@ -113,3 +113,34 @@ def test_generators_share_a_state() -> None:
 
     assert (shared.initial_seed(), shared.get_offset()) == (1, 4)
     assert (generator.initial_seed(), generator.get_offset()) == (2, 0)
+
+
+def test_a_graph_that_leaves_its_generator_where_it_was_writes_no_position() -> None:
+    """Its kernels find the position that the capture wrote, 0, up to 2.11, and what lies there from 2.12 on; never the generator's."""
+    torch.cuda.manual_seed(5)
+    first, second = (torch.rand(4, device="cuda").tolist() for _ in range(2))
+    torch.cuda.manual_seed(5)
+    torch.rand(4, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph), torch.random.fork_rng(devices=[0]):
+        y = torch.rand(4, device="cuda")
+    graph.replay()
+
+    assert (y.tolist() == first) == (VERSION <= (2, 11))
+    assert y.tolist() != second
+
+
+def test_graphs_of_a_generator_share_its_position_up_to_2_11() -> None:
+    """Up to 2.11 a graph that moves nothing draws from where another graph's replay began; later each has a position of its own."""
+    torch.cuda.manual_seed(5)
+    torch.rand(4, device="cuda")
+    moving, y = torch.cuda.CUDAGraph(), torch.zeros(4, device="cuda")
+    unmoved = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(unmoved), torch.random.fork_rng(devices=[0]):
+        z = torch.rand(4, device="cuda")
+    with torch.cuda.graph(moving):
+        y.copy_(torch.rand(4, device="cuda"))
+    moving.replay()
+    unmoved.replay()
+
+    assert torch.equal(y, z) == (VERSION <= (2, 11))

@@ -85,7 +85,7 @@ RULES: Final = (
     Rule("accelerator-graph-refused", "2.12", "9.9", "Graph is not supported on device type: cuda",
          "the CUDA builds of 2.12.1, 2.14.1 and 2.15.0 without a GPU; pytorch/pytorch pull request 190307"),
     Rule("pool-without-holder", "2.11", "2.11", _gone("/pytorch", 2799), "the text stands in libc10_cuda.so of 2.11.0"),
-    Rule("pool-without-holder", "2.12", "2.13", _gone("/pytorch", 3049), "the text stands in libc10_cuda.so of 2.12.1"),
+    Rule("pool-without-holder", "2.12", "2.13", _gone("/pytorch", 3049), "the text stands in libc10_cuda.so of 2.12.1; the line of 2.13 was not looked up"),
     Rule("pool-without-holder", "2.14", "2.14", _gone("/__w/pytorch/pytorch", 3329), "the text stands in libc10_cuda.so of 2.14.1"),
     Rule("pool-without-holder", "2.15", "9.9", _gone("/__w/pytorch/pytorch", 3473), "the text stands in libc10_cuda.so of 2.15.0"),
 )  # fmt: skip
