@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from typing import Final
 
 try:
@@ -78,6 +79,15 @@ def main() -> None:
         cli()
     except ReplaydriftError as error:
         click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except OSError as error:
+        where = f" {str(error.filename)!r}" if error.filename else ""
+        click.echo(f"error: cannot go on{where}: {error.strerror or error}; see to that, then run the same command again", err=True)
+        sys.exit(2)
+    except Exception:  # noqa: BLE001 - it is shown whole
+        # Python's own exit code would be 1, which `check` and `bisect` give a meaning.
+        traceback.print_exc()
+        click.echo("error: this is a fault of replaydrift: please report it with the lines above; nothing was decided", err=True)
         sys.exit(2)
 
 
