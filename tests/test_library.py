@@ -136,6 +136,7 @@ def test_version_is_the_same_on_every_python() -> None:
         ("a.py", "x = 1\n", "no case: expected a public function"),
         ("a.py", "def bug():\n    yield 'replay', 1\n", "`bug` has no reference"),
         ("a.py", "def eager():\n    yield 1\n\ndef bug():\n    return 1\n", "`bug` yields nothing"),
+        ("a.py", "def eager():\n    yield 1\n\nasync def bug():\n    yield 1\n", "`bug` is asynchronous"),
         ("a.py", "def eager():\n    yield 1\n\ndef bug(x):\n    yield 1\n", "`bug` needs arguments"),
         ("a.py", "def eager():\n    yield 1\n\ndef bug():\n    def inner():\n        yield 1\n    return inner\n", "`bug` yields nothing"),
     ],
@@ -171,4 +172,12 @@ def test_no_folder(tmp_path: Path) -> None:
     with pytest.raises(LibraryError, match="--cases-dir DIR"):
         read_library(tmp_path / "none")
     with pytest.raises(LibraryError, match="holds no case file"):
+        read_library(tmp_path)
+
+
+def test_two_files_of_one_group(tmp_path: Path) -> None:
+    """`a_b.py` and `a-b.py` would be one group with every case twice: both are named."""
+    for name in ("a_b.py", "a-b.py"):
+        (tmp_path / name).write_text('def eager():\n    yield "replay", 1\n\n\ndef bug():\n    yield "replay", 2\n')
+    with pytest.raises(LibraryError, match="the group 'a-b' is .*a-b.py already: rename one of the two files"):
         read_library(tmp_path)

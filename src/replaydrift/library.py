@@ -132,6 +132,11 @@ def read_library(folder: Path) -> Library:
             groups.append(read_group(path))
         except LibraryError as error:
             problems.append(str(error))
+    by_name: dict[str, Path] = {}
+    for group in groups:
+        other = by_name.setdefault(group.name, group.path)
+        if other != group.path:
+            problems.append(f"{group.path}: the group {group.name!r} is {other} already: rename one of the two files")
     if not groups and not problems:
         problems.append(
             f"{str(folder)!r} holds no case file: expected files such as shared_pool.py with functions such as `bug` and `eager`"
@@ -153,7 +158,11 @@ def read_group(path: Path) -> Group:
     references = tuple(name for name in functions if is_reference(name))
     names = [name for name in functions if not is_reference(name)]
     group = path.stem.replace("_", "-")
-    problems = []
+    problems = [
+        f"{path}:{node.lineno}: `{node.name}` is asynchronous: a case is a plain generator; start a helper's name with '_'"
+        for node in tree.body
+        if isinstance(node, ast.AsyncFunctionDef) and not node.name.startswith("_")
+    ]
     if not names:
         problems.append(f"{path}: no case: expected a public function such as `def bug():`")
     cases = []
