@@ -53,6 +53,14 @@ def run(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+def test_one_release_is_no_upgrade(home: Path) -> None:
+    """A slip of the keyboard must not pass as "nothing changed": both sides have to differ."""
+    put(MID, "wrong")
+    code, text = run("check", "2.13.0", "2.13.0+cu130")
+    assert code == 2
+    assert "OLD and NEW are both torch 2.13.0+cu130: expected two releases" in text
+
+
 def test_nothing_changed(home: Path) -> None:
     """Two releases that behave alike pass."""
     put(MID, "wrong")

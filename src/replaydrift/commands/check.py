@@ -58,6 +58,9 @@ def command(
     catalogue = options.catalogue_of(cases_dir)
     chosen = {case.name for case in catalogue.library.select(patterns)}
     start, end = releases.resolve(old, stored), releases.resolve(new, stored)
+    if start == end:
+        listed = ", ".join(sorted(stored, key=releases.order))
+        raise click.UsageError(f"OLD and NEW are both torch {start}: expected two releases; stored are {listed}")
     costs = CostStore(results) if with_costs else None
     found = check(store, machine, start, end, chosen, read_explanations(explanations), only=bool(patterns), costs=costs)
     if form == "markdown":
