@@ -93,6 +93,10 @@ def test_old_records_never_get_a_new_environment(store: Store) -> None:
         ("g.json", '{"schema": 1, "group": "g"}', "is no group of verdicts"),
         ("other.json", None, "belongs elsewhere"),
         ("_environment.json", '{"schema": 1}', "is no environment"),
+        ("_environment.json", '{"schema": 1, "machine": "h200", "engine": "cuda", "release": "2.13.0+cu130", "facts": []}', "is no environment"),
+        ("g.json", '{"schema": true, "group": "g"}', "none of replaydrift's files"),
+        ("g.json", "[" * 100_000, "cannot be read as JSON"),
+        ("g.json", '{"schema": 1, "group": NaN}', "NaN is no JSON"),
     ],
 )
 def test_damaged_and_foreign_files(store: Store, name: str, content: str | None, message: str) -> None:
@@ -113,6 +117,41 @@ def test_unknown_outcome_in_a_file(store: Store) -> None:
     path.write_text(path.read_text().replace('"wrong"', '"puzzling"'))
     with pytest.raises(StoreError, match="'puzzling' is no outcome"):
         store.read("h200", "2.13.0+cu130")
+
+
+def test_unknown_kind_in_a_file(store: Store) -> None:
+    """A kind that is none makes the file damaged: no verdict can be read from it."""
+    path = store.write(environment(), [record("wrong", case="g/bug")])[0]
+    path.write_text(path.read_text().replace('"kind": "bug"', '"kind": "odd"'))
+    with pytest.raises(StoreError, match="unknown kind 'odd': expected one of bug, fix, behaviour"):
+        store.read("h200", "2.13.0+cu130")
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(store: Store) -> None:
+    """Nobody is told to delete a good file: what the system refuses is said in the system's words."""
+    path = store.write(environment(), [record("wrong", case="g/bug")])[0]
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(StoreError, match="cannot be read: Is a directory; give the right to read it"):
+        store.read("h200", "2.13.0+cu130")
+
+
+def test_verdicts_without_their_environment_do_not_vanish(store: Store) -> None:
+    """A release whose environment is lost is named, not left out; while its journal is there the first sweep is not over."""
+    folder = store.write(environment(), [record("wrong", case="g/bug")])[0].parent
+    (folder / "_environment.json").unlink()
+    with pytest.raises(StoreError, match=r"2.13.0\+cu130' holds verdicts but no _environment.json: restore that file"):
+        store.machines()
+    (folder / ".journal.jsonl").touch()
+    assert store.machines() == ()
+
+
+def test_a_folder_that_is_no_release_is_named(store: Store) -> None:
+    """The error is about the folder in the store, not about the release that a person asked for."""
+    folder = store.write(environment(), [record("wrong")])[0].parent
+    folder.rename(folder.with_name("copy of 2.13"))
+    with pytest.raises(StoreError, match="h200/copy of 2.13' is no folder of a torch release.*move it out of the store"):
+        store.releases("h200")
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "", ".hidden", "x" * 65, "a b", "-x"])

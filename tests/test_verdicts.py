@@ -6,7 +6,8 @@ import pytest
 from making import attempt, record
 
 from replaydrift.outcome import DETAILS, Outcome
-from replaydrift.verdicts import GLYPHS, KINDS, VERDICTS, summarise, verdict
+from replaydrift.records import KINDS
+from replaydrift.verdicts import GLYPHS, VERDICTS, summarise, verdict
 
 TABLE = {
     "correct": ("not reproduced", "holds"),

@@ -33,7 +33,7 @@ def write_whole(path: Path, text: str) -> Path:
                 Path(scratch).unlink()
         raise StoreError(
             f"cannot write {str(path)!r}: {error.strerror or error}; what was there is unchanged. "
-            "Make room or give the right to write, or choose another folder with --results DIR, then run again with --resume",
+            "Make room or give the right to write, or choose another folder, then run the same command again (a sweep with --resume)",
         ) from error
     return path
 
@@ -71,15 +71,22 @@ def _depth(tree: Any) -> int:
 def read_tree(path: Path, newest: int) -> dict[str, Any]:
     """The JSON object of a file whose schema is at most `newest`; StoreError where it is damaged, foreign or newer."""
     try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        tree = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_json)
+    except OSError as error:
+        raise StoreError(f"{str(path)!r} cannot be read: {error.strerror or error}; give the right to read it, or move it away") from error
+    except (ValueError, RecursionError) as error:
         raise StoreError(
             f"{str(path)!r} cannot be read as JSON ({error}): it is cut off or damaged; restore it, or delete it and run again"
         ) from error
-    if not isinstance(tree, dict) or not isinstance(tree.get("schema"), int):
+    if not isinstance(tree, dict) or type(tree.get("schema")) is not int:
         raise StoreError(f"{str(path)!r} is none of replaydrift's files (it has no schema number): move it out of the store")
     if tree["schema"] > newest or tree["schema"] < 1:
         raise StoreError(
             f"{str(path)!r} has schema {tree['schema']}, but this replaydrift knows 1 to {newest}: upgrade replaydrift to read it",
         )
     return tree
+
+
+def _no_json(word: str) -> None:
+    """Python's reader takes NaN and Infinity, which are no JSON and which the store never writes."""
+    raise ValueError(f"{word} is no JSON")

@@ -16,8 +16,9 @@ from types import TracebackType
 from typing import Any, Final
 
 from replaydrift.errors import RunError
+from replaydrift.store import JOURNAL_FILE
 
-FILE_NAME: Final = ".journal.jsonl"
+FILE_NAME: Final = JOURNAL_FILE
 SCHEMA: Final = 1
 
 Reports = dict[tuple[str, int], dict[str, Any]]

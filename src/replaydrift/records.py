@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from replaydrift.outcome import Outcome, same_text
 from replaydrift.strip import MISSING, Cell, Missing, Strip
@@ -12,6 +12,8 @@ from replaydrift.values import Value, show
 
 # Raise it when the meaning of a stored field changes, and teach `upgrade` in store.py to read the older form.
 SCHEMA = 1
+
+KINDS: Final = ("bug", "fix", "behaviour")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,8 @@ def case_to_json(record: CaseRecord) -> dict[str, Any]:
 
 def case_from_json(case: str, tree: Mapping[str, Any]) -> CaseRecord:
     """The record of `case` from its JSON tree; KeyError, TypeError or ValueError where it is none."""
+    if tree["kind"] not in KINDS:
+        raise ValueError(f"unknown kind {tree['kind']!r}: expected one of {', '.join(KINDS)}")
     return CaseRecord(
         case=case,
         kind=tree["kind"],
@@ -171,6 +175,8 @@ def environment_to_json(environment: Environment) -> dict[str, Any]:
 
 def environment_from_json(tree: Mapping[str, Any]) -> Environment:
     """The environment of a JSON tree; KeyError or TypeError where it is none."""
+    if not isinstance(tree["facts"], dict) or not isinstance(tree["facts"].get("gpu", {}), dict):
+        raise TypeError("'facts' and its 'gpu' are no objects")
     return Environment(
         machine=tree["machine"],
         engine=tree["engine"],

@@ -156,6 +156,15 @@ def order(text: str) -> tuple[tuple[int, ...], int, int, str]:
     return Release.parse(text).key
 
 
+def is_name(text: str) -> bool:
+    """True where the text names a release."""
+    try:
+        Release.parse(text)
+    except ReleaseError:
+        return False
+    return True
+
+
 def stored(text: str, names: Iterable[str], table: Table | None = None) -> str | None:
     """The one of the stored names that `text` means, or None where it is not there or more than one may be meant."""
     try:

@@ -18,6 +18,7 @@ from replaydrift.files import read_tree, to_text, write_whole
 from replaydrift.records import CaseRecord, Environment
 
 ENVIRONMENT_FILE = "_environment.json"
+JOURNAL_FILE = ".journal.jsonl"  # Of a sweep under way; `journal` alone reads and writes it.
 _MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -62,13 +63,27 @@ class Store:
 
     def releases(self, machine: str) -> tuple[str, ...]:
         """The releases that have results on this machine, in no particular order but a stable one."""
-        return tuple(sorted(self._releases(self.verdicts / checked_machine(machine))))
+        folder = self.verdicts / checked_machine(machine)
+        names = sorted(self._releases(folder))
+        for name in names:
+            if not releases.is_name(name):
+                raise StoreError(f"{str(folder / name)!r} is no folder of a torch release, such as '2.14.1+cu130': move it out of the store")
+        return tuple(names)
 
     @staticmethod
     def _releases(folder: Path) -> list[str]:
         if not folder.is_dir():
             return []
-        return [child.name for child in folder.iterdir() if (child / ENVIRONMENT_FILE).is_file()]
+        found = []
+        for child in folder.iterdir():
+            if (child / ENVIRONMENT_FILE).is_file():
+                found.append(child.name)
+            elif any(child.glob("*.json")) and not (child / JOURNAL_FILE).is_file():
+                # With a journal it is a sweep that was killed while it stored its very first results: --resume ends it.
+                raise StoreError(
+                    f"{str(child)!r} holds verdicts but no {ENVIRONMENT_FILE}: restore that file, or delete the folder and run again"
+                )
+        return found
 
     def folder(self, machine: str, release: str) -> Path:
         """Where the results of this release on this machine are, or would be."""
@@ -175,7 +190,7 @@ def _environment(path: Path) -> Environment:
     tree = _load(path)
     try:
         return records.environment_from_json(tree)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{str(path)!r} is no environment: {error!r}; restore it, or delete the folder and run again") from error
 
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from replaydrift.outcome import Outcome
-from replaydrift.records import Attempt, CaseRecord
-
-KINDS: Final = ("bug", "fix", "behaviour")
+from replaydrift.records import KINDS, Attempt, CaseRecord
 
 _BUG: Final = {"wrong": "reproduced", "correct": "not reproduced", "raised": "loud"}
 _OTHER: Final = {"wrong": "fails", "correct": "holds", "raised": "raises"}
