@@ -69,3 +69,12 @@ def test_signature_ignores_addresses() -> None:
     """Two runs of one error that differ in an address came to the same."""
     assert same_text("at 0x7f00aa10  of pool") == same_text("at 0x7fffbb20 of pool")
     assert Outcome.parse("raised:E: at 0x7f00aa10").signature == Outcome.parse("raised:E: at 0x7f00aa20").signature
+
+
+def test_where_a_line_of_torch_stands_is_no_other_error() -> None:
+    """An assertion of torch's C++ that moved in its file, or was built elsewhere, is the same; another file's is not."""
+    old = 'use_count > 0 INTERNAL ASSERT FAILED at "/pytorch/c10/cuda/CUDACachingAllocator.cpp":2799, please report a bug.'
+    new = 'use_count > 0 INTERNAL ASSERT FAILED at "/__w/pytorch/pytorch/c10/cuda/CUDACachingAllocator.cpp":3329, please report a bug.'
+    assert same_text(old) == same_text(new)
+    assert same_text(old) != same_text(new.replace("CUDACachingAllocator", "CUDAStream"))
+    assert same_text('"my/file.py":3') != same_text('"my/file.py":4')

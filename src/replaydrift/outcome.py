@@ -20,8 +20,9 @@ DETAILS: Final[dict[str, str | None]] = {
     "broken": "<reason>",
 }
 
-# Addresses, process ids and source lines of torch's own files differ from run to run or from build to build without meaning anything.
+# Addresses differ from run to run, and where a line of torch's own C++ stands from build to build, without meaning anything.
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
+_SOURCE_LINE = re.compile(r'"(?:[^"\s]*/)?((?:c10|aten|torch)/[^"\s]+)":\d+')
 _SPACES = re.compile(r"\s+")
 
 
@@ -57,7 +58,7 @@ class Outcome:
 
     @property
     def signature(self) -> str:
-        """What two attempts must share to have come to the same: the text form without addresses."""
+        """What two attempts must share to have come to the same: the text form without addresses and lines of torch's C++."""
         return same_text(self.text)
 
     @classmethod
@@ -77,5 +78,5 @@ class Outcome:
 
 
 def same_text(text: str) -> str:
-    """The text with addresses and runs of white space made equal, so that two runs of one error compare equal."""
-    return _SPACES.sub(" ", _ADDRESS.sub("0x…", text)).strip()
+    """The text with addresses, lines of torch's C++ and runs of white space made equal, so that two runs of one error compare equal."""
+    return _SPACES.sub(" ", _SOURCE_LINE.sub(r'"\1":…', _ADDRESS.sub("0x…", text))).strip()
