@@ -213,3 +213,24 @@ def test_forms_for_programs(home: Path) -> None:
     markdown = run(*CHECK, "--markdown")[1]
     assert "| `chain/1000 nodes` | 1,000 → 1,001; CUDA 13.0 → 13.2 | **unexplained** |" in markdown
     assert "### Costs" in markdown
+
+
+def test_costs_that_one_cause_moved_are_said_once(home: Path) -> None:
+    """Of many costs with one explanation six are listed, with how many more and why, once; what nothing explains is listed whole."""
+    for release, nodes in ((OLD, 10), (NEW, 11)):
+        order = (OLD, NEW)
+        subjects = {f"g/case-{number}": Subject("v1", {"nodes": (nodes,)}) for number in range(9)}
+        visit = Visit(1 + order.index(release), "", 1.0, subjects)
+        CostStore(Path("results")).write(Costs(Block("many", "measure", order), environment(release), (visit,)))
+    code, text = run(*CHECK)
+    assert code == 1
+    assert text.count("10 → 11") == 9
+    Path("explanations.toml").write_text(
+        f'[[change]]\ncase = "g/*"\nmachine = "h200"\nfrom = "{OLD}"\nto = "{NEW}"\nchange = "cost-changed"\n'
+        'before = "nodes"\nafter = "nodes more"\nwhy = "a node more"\nlink = ""\n',
+    )
+    code, text = run(*CHECK)
+    assert (code, text.count("10 → 11"), text.count("Why: a node more")) == (0, 6, 1)
+    assert "and 3 more, which --json lists" in text
+    markdown = run(*CHECK, "--markdown")[1]
+    assert (markdown.count("10 → 11"), "and 3 more" in markdown) == (6, True)

@@ -14,7 +14,7 @@ from replaydrift.check import Check, Finding
 from replaydrift.costs.findings import CostCheck, CostFinding
 from replaydrift.records import CaseRecord
 from replaydrift.report.checks import HEADINGS, answer, reproduction, sections
-from replaydrift.report.cost_words import COST_HEADINGS, circumstances, listed, remainder, said
+from replaydrift.report.cost_words import COST_HEADINGS, LISTED, by_cause, circumstances, listed, remainder, said
 from replaydrift.verdicts import settled
 
 _STYLES = {0: "bold green", 1: "bold red", 2: "bold yellow"}
@@ -67,8 +67,14 @@ def _costs(check: Check, costs: CostCheck) -> Iterator[Line]:
     yield 0, Text(circumstances(costs), style="yellow" if costs.problem else "dim")
     for became, findings in listed(costs):
         yield 1, Text(f"{COST_HEADINGS[became]} ({len(findings)})", style="bold")
-        for finding in findings:
-            yield from _cost(finding, check, costs)
+        for entries, alike in by_cause(findings, check.costs_explained):
+            shown = alike[:LISTED] if entries else alike
+            for finding in shown:
+                yield from _cost(finding, costs)
+            if len(alike) > len(shown):
+                yield 2, Text(f"and {len(alike) - len(shown)} more, which --json lists", style="dim")
+            for entry in entries:
+                yield 2, Text(f"Why: {entry.why} {entry.link}".rstrip(), style="green")
     subjects = " ".join(dict.fromkeys(f"--case {finding.subject}" for finding in check.unexplained_costs))
     if subjects:
         yield 1, Text(
@@ -76,13 +82,11 @@ def _costs(check: Check, costs: CostCheck) -> Iterator[Line]:
         )
 
 
-def _cost(finding: CostFinding, check: Check, costs: CostCheck) -> Iterator[Line]:
-    """A cost, its numbers, and what explains it; a change that gates nothing says so."""
+def _cost(finding: CostFinding, costs: CostCheck) -> Iterator[Line]:
+    """A cost and its numbers; a change that gates nothing says so."""
     aside = "" if finding.gates or finding.answer != "changed" else "  (listed, gates nothing)"
     yield 2, Text(finding.name, style="bold cyan") + Text(aside, style="dim")
     yield 3, Text(said(finding, costs))
-    for entry in check.costs_explained.get(finding.name, ()):
-        yield 3, Text(f"Why: {entry.why} {entry.link}".rstrip(), style="green")
 
 
 def _cause(findings: list[Finding], check: Check, catalogue: Catalogue) -> Iterator[Line]:

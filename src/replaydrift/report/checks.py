@@ -13,7 +13,7 @@ from replaydrift.changes import CHANGES, NEWS
 from replaydrift.check import Check, Finding
 from replaydrift.costs.findings import CostCheck, CostFinding
 from replaydrift.explanations import Explanation
-from replaydrift.report.cost_words import COST_HEADINGS, circumstances, listed, remainder, said
+from replaydrift.report.cost_words import COST_HEADINGS, LISTED, by_cause, circumstances, listed, remainder, said
 from replaydrift.report.escape import escape
 
 # What each change means for the reader of a list, in the order of danger.
@@ -101,8 +101,11 @@ def _costs_as_markdown(check: Check, costs: CostCheck) -> list[str]:
     lines = ["", "### Costs", "", escape(circumstances(costs)), escape(remainder(costs))]
     for became, findings in listed(costs):
         lines += ["", f"**{COST_HEADINGS[became]}**", "", "| cost | before → after | cause |", "|---|---|---|"]
-        for finding in findings:
-            lines.append(f"| `{finding.name}` | {escape(said(finding, costs))} | {_cause_of_cost(finding, check)} |")
+        for entries, alike in by_cause(findings, check.costs_explained):
+            shown = alike[:LISTED] if entries else alike
+            lines += [f"| `{finding.name}` | {escape(said(finding, costs))} | {_cause_of_cost(finding, check)} |" for finding in shown]
+            if len(alike) > len(shown):
+                lines.append(f"| and {len(alike) - len(shown)} more | | {_cause_of_cost(alike[-1], check)} |")
     return lines
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from math import floor, log10
 
 from replaydrift.costs.findings import CostCheck, CostFinding
 from replaydrift.costs.metrics import METRICS
+from replaydrift.explanations import Explanation
 
 # What each answer is called above a list of costs.
 COST_HEADINGS = {
@@ -15,6 +17,8 @@ COST_HEADINGS = {
     "not-comparable": "Costs that do not compare",
 }
 _UNITS = {"us": "µs"}
+# Of costs that one cause moved so many are listed: the rest say the same again.
+LISTED = 6
 
 
 def quantity(value: float, metric: str) -> str:
@@ -70,6 +74,18 @@ def listed(check: CostCheck) -> list[tuple[str, list[CostFinding]]]:
         if own:
             found.append((answer, own))
     return found
+
+
+Cause = tuple[tuple[Explanation, ...], list[CostFinding]]
+
+
+def by_cause(findings: Iterable[CostFinding], explained: Mapping[str, tuple[Explanation, ...]]) -> list[Cause]:
+    """The findings in their order, those that the same entries explain together; what nothing explains comes first, since it is read."""
+    groups: dict[tuple[str, ...], Cause] = {}
+    for finding in findings:
+        entries = explained.get(finding.name, ())
+        groups.setdefault(tuple(entry.why for entry in entries), (entries, []))[1].append(finding)
+    return sorted(groups.values(), key=lambda group: bool(group[0]))
 
 
 def remainder(check: CostCheck) -> str:
