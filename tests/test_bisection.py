@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from making import attempt, environment, record
@@ -12,6 +13,7 @@ from toybox import HERE
 
 from replaydrift.bisection import Bisection, bisect, candidates, narrow, steps, stored_results
 from replaydrift.catalogue import Catalogue, read_catalogue
+from replaydrift.cli import cli
 from replaydrift.errors import ReleaseError, RunError
 from replaydrift.library import read_library
 from replaydrift.records import CaseRecord
@@ -191,3 +193,9 @@ def test_stored_results_are_of_this_version_with_enough_attempts(drift: Catalogu
         store.write(environment(release), [made])
     assert list(stored_results(case, NAMES, store, "h200", drift)) == ["2.11.0"]
     assert stored_results(case, NAMES, store, None, drift) == {}
+
+
+def test_a_machine_that_cannot_be_one_is_refused_at_once() -> None:
+    """A name that no folder can have is no machine without results: nothing is searched or run."""
+    result = CliRunner().invoke(cli, ["bisect", "rng/custom-unregistered", "--good=2.11.0", "--bad=2.15.0", "--machine=a/b", "--no-install"])
+    assert "'a/b' cannot name a machine" in str(result.exception)

@@ -209,3 +209,23 @@ def test_bisect_where_nothing_was_found(tmp_path: Path, pythons: dict[str, str])
     assert bisect(tmp_path, pythons, "drift/bug")[0] == 2
     result = CliRunner().invoke(cli, ["bisect", "drift/*", "--good", "2.11.0", "--bad", "2.15.0", "--cases-dir", str(DRIFT)])
     assert (result.exit_code, "matches 5 cases, expected one" in result.output) == (2, True)
+
+
+def test_a_signal_in_the_last_moment_of_a_visit_stops_the_upgrade(
+    tmp_path: Path, pythons: dict[str, str], trace: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Ctrl-C while a visit's results are stored comes too late for the visit, and must not be lost on the next ones."""
+    write, signals = Store.write, [signal.SIGINT]
+
+    def interrupted(self: Store, *given: object) -> object:
+        if signals:
+            os.kill(os.getpid(), signals.pop())
+        return write(self, *given)
+
+    monkeypatch.setattr(Store, "write", interrupted)
+    with pytest.raises(ReplaydriftError, match="stopped by SIGINT after a visit; what ended is kept: go on with .*--resume"):
+        upgrade(tmp_path, pythons, "--cases", "drift/bug")
+    ran = trace.read_text().splitlines()
+    upgrade(tmp_path, pythons, "--cases", "drift/bug", "--resume")
+    assert trace.read_text().splitlines()[: len(ran)] == ran
+    assert attempts(tmp_path, "2.13.0") == {"drift/bug": 3}

@@ -68,11 +68,15 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Swept:
-    """What a sweep came to: its environment, the records, and the folder that holds them."""
+    """What a sweep came to: its environment, the records, and the folder that holds them.
+
+    `stopped` names a signal that came too late to stop it: who has more to do stops then.
+    """
 
     environment: Environment
     records: tuple[CaseRecord, ...]
     folder: Path
+    stopped: str | None = None
 
 
 def sweep(wishes: Wishes, catalogue: Catalogue, cases: Iterable[Case], store: Store, watcher: Watcher) -> Swept:
@@ -90,7 +94,9 @@ def sweep(wishes: Wishes, catalogue: Catalogue, cases: Iterable[Case], store: St
             watcher.doing(f"torch {server.release}: looking at this machine")
             prepared = server.prepare(wishes.engine)
         except Stopped as stopped:
-            raise RunError(f"stopped by {stopped} before the first attempt") from None
+            raise RunError(
+                f"stopped by {stopped} before the first attempt; what was kept before still is: run the same command again, with --resume",
+            ) from None
         environment = environment_of(server.release, prepared, wishes.machine, wishes.note)
         plan = make_plan(
             catalogue, cases, engine=prepared.engine, attempts=wishes.attempts, sizes=wishes.sizes, limit_s=wishes.limit_s
@@ -113,7 +119,7 @@ def sweep(wishes: Wishes, catalogue: Catalogue, cases: Iterable[Case], store: St
         records = tuple(record_of(entry, journal.reports, plan.attempts) for entry in plan.cases)
         store.write(environment, records)
         journal.discard()
-    return Swept(environment, records, folder)
+    return Swept(environment, records, folder, stop.signal)
 
 
 def _run(
@@ -181,7 +187,7 @@ def check_release(asked: str | None, imported: str, python: str) -> None:
     if asked is not None and imported not in (asked, asked + "+" + imported.partition("+")[2]):
         raise RunError(
             f"release {asked!r} was asked for, but {python!r} imports torch {imported!r}: nothing was run. "
-            f"Name the interpreter of {asked} with --python PATH, or ask for --release {imported}",
+            f"Name the interpreter of {asked} with --python, or ask for release {imported}",
         )
 
 

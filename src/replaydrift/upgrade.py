@@ -159,7 +159,9 @@ class _Visits:
         there = Store(self.folder / f"{self.rounds:02}-{'old' if side == self.sides[0] else 'new'}")
         if not there.machines():
             wishes = replace(self.wishes, python=side.python, release=side.release, attempts=1, resume=True, fresh=False)
-            sweep(wishes, self.catalogue, [case for case in self.cases if case.name in set(names)], there, self.watcher)
+            swept = sweep(wishes, self.catalogue, [case for case in self.cases if case.name in set(names)], there, self.watcher)
+            if swept.stopped:
+                raise RunError(f"stopped by {swept.stopped} after a visit; what ended is kept: go on with the same command and --resume")
         machine = there.machine(None)
         return there.read(machine, *there.releases(machine))
 

@@ -13,12 +13,12 @@ from replaydrift import bisection, environments
 from replaydrift.bisection import Bisection, Look, Step, candidates, stored_results
 from replaydrift.changes import NEEDED
 from replaydrift.commands import options
-from replaydrift.errors import ReleaseError
+from replaydrift.errors import ReleaseError, RunError
 from replaydrift.interpreters import Interpreters
 from replaydrift.library import Case
 from replaydrift.progress import progress
 from replaydrift.releases import Release, read_table
-from replaydrift.store import Store
+from replaydrift.store import Store, checked_machine
 from replaydrift.sweep import Wishes, sweep
 
 
@@ -94,6 +94,8 @@ def command(
             )  # fmt: skip
             swept = sweep(wishes, catalogue, [case], store, watcher)
             machine = swept.environment.machine  # From here on every release has to run there.
+            if swept.stopped:
+                raise RunError(f"stopped by {swept.stopped} after torch {release}; what was run is in the store: run the same command again")
             return swept.environment, swept.records[0]
 
         found = bisection.bisect(
@@ -124,7 +126,7 @@ def _nightly(text: str) -> str:
 def _machine(store: Store, name: str | None, engine: str) -> str | None:
     """The machine whose results count: the one named, the model's, the only one there is; None before the first run."""
     if name is not None or engine == "model":
-        return name or "model"
+        return checked_machine(name or "model")
     return store.machine(None) if store.machines() else None
 
 
