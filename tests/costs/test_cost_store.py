@@ -151,3 +151,12 @@ def test_a_frame_has_a_row_a_sample(store: CostStore) -> None:
     assert (set(times["exact"]), set(times["headline"])) == ({False}, {True})
     assert set(frame[frame["metric"] == "nodes"]["exact"]) == {True}
     assert set(frame["gpu"]) == {"NVIDIA H200"}
+
+
+def test_a_file_of_others_in_a_block_is_named(tmp_path: Path) -> None:
+    """A file whose name is no release is an error with its folder, and moves nobody to delete a block."""
+    folder = tmp_path / "costs" / "h200" / "one"
+    folder.mkdir(parents=True)
+    (folder / "x.json").write_text("{}")
+    with pytest.raises(StoreError, match=r"costs/h200/one' holds a file that is none of replaydrift's: .*move it out of the store"):
+        CostStore(tmp_path).read_block("h200", "one")

@@ -98,5 +98,5 @@ def test_what_is_no_trace(tmp_path: Path, text: str | bytes, column: str | None,
 
 def test_a_missing_file(tmp_path: Path) -> None:
     """A file that is not there is named."""
-    with pytest.raises(TraceError, match=r"nowhere\.csv.* cannot be read"):
+    with pytest.raises(TraceError, match=r"no file .*nowhere\.csv"):
         read_trace(tmp_path / "nowhere.csv")

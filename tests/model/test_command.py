@@ -93,6 +93,14 @@ def test_the_exit_code_is_the_scripts_own(command, ending, code, says):
     assert done.stdout == {"threading": "late\n", "atexit.re": "last\n"}.get(ending[:9], "")
 
 
+def test_a_script_that_stopped_early_is_not_called_clean(command):
+    """Where nothing was found before an error, the report says how far it looked."""
+    done = command("raise ValueError('mine')\n")
+
+    assert done.returncode == 1
+    assert "found nothing up to where the script stopped" in done.stderr
+
+
 def test_a_script_can_come_on_standard_input(command):
     """`-` reads it there, and its lines are named and shown."""
     done = command(None, "one", script="-", stdin=FINDS_ONE + "import sys; print(sys.argv, repr(sys.path[0]))\n")

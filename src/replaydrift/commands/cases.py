@@ -38,7 +38,8 @@ def command(patterns: tuple[str, ...], cases_dir: Path | None, as_json: bool) ->
         table.add_row(case.name, case.kind, catalogue.notes[case.name].mechanism, case.summary)
     console = Console(width=None if Console().is_terminal else 160)
     console.print(table)
-    console.print(f"{len(cases)} cases in {len({case.group for case in cases})} groups", style="dim")
+    groups = len({case.group for case in cases})
+    console.print(f"{len(cases)} case{'s' * (len(cases) != 1)} in {groups} group{'s' * (groups != 1)}", style="dim")
 
 
 def _facts(case: Case, catalogue: Catalogue) -> dict[str, object]:

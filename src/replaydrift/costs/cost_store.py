@@ -15,7 +15,7 @@ from typing import Any, Final
 from replaydrift import releases
 from replaydrift.costs.metrics import METRICS
 from replaydrift.costs.records import SCHEMA, Costs, costs_from_json, costs_to_json
-from replaydrift.errors import StoreError
+from replaydrift.errors import ReleaseError, StoreError
 from replaydrift.files import read_tree, to_text, write_whole
 from replaydrift.records import Environment
 from replaydrift.store import Store, checked_machine
@@ -54,8 +54,12 @@ class CostStore:
 
     def releases(self, machine: str, block: str) -> tuple[str, ...]:
         """The releases that have costs in a block, oldest first."""
-        names = [path.name.removesuffix(".json") for path in self.folder(machine, block).glob("*.json")]
-        return tuple(sorted((name for name in names if not name.startswith(".")), key=releases.order))
+        folder = self.folder(machine, block)
+        names = [path.name.removesuffix(".json") for path in folder.glob("[!.]*.json")]
+        try:
+            return tuple(sorted(names, key=releases.order))
+        except ReleaseError as error:
+            raise StoreError(f"{str(folder)!r} holds a file that is none of replaydrift's: {error}; move it out of the store") from error
 
     def folder(self, machine: str, block: str) -> Path:
         """Where the costs of this block are, or would be."""
@@ -80,6 +84,7 @@ class CostStore:
             costs = costs_from_json(tree)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise StoreError(f"{str(path)!r} holds no costs: {error!r}; restore it, or delete it and measure again") from error
+        _check_metrics(costs, f"{str(path)!r}: ")
         found = (costs.environment.machine, costs.block.name, costs.environment.release)
         if found != (machine, block, release):
             raise StoreError(
@@ -164,15 +169,15 @@ def checked_block(name: str) -> str:
     return name
 
 
-def _check_metrics(costs: Costs) -> None:
-    """Nothing where every metric may be stored; else StoreError."""
+def _check_metrics(costs: Costs, where: str = "") -> None:
+    """Nothing where every metric may be stored; else StoreError, which begins with `where` it was found."""
     names = {name for visit in costs.visits for subject in visit.subjects.values() for name in subject.metrics}
     unknown = sorted(names - METRICS.keys())
     if unknown:
-        raise StoreError(f"no metric {unknown[0]!r}: expected those of the table in costs/metrics.py; a new one needs its row there")
+        raise StoreError(f"{where}no metric {unknown[0]!r}: expected those of the table in costs/metrics.py; a new one needs its row there")
     times = sorted(name for name in names if not METRICS[name].exact)
     if times and costs.environment.engine == "model":
-        raise StoreError(f"{times[0]!r} of the CPU model is no cost: only what is counted may be stored of engine 'model'")
+        raise StoreError(f"{where}{times[0]!r} of the CPU model is no cost: only what is counted may be stored of engine 'model'")
 
 
 def upgrade(tree: dict[str, Any]) -> dict[str, Any]:

@@ -103,6 +103,8 @@ def read_trace(path: Path, column: str | None = None) -> Counter[int]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file)
             rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    except FileNotFoundError:
+        raise TraceError(f"no file {str(path)!r}: expected the lengths of your requests, one a line") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TraceError(f"{str(path)!r} cannot be read as CSV: {error}; expected text with one length a line") from error
     if not rows:
@@ -115,7 +117,8 @@ def read_trace(path: Path, column: str | None = None) -> Counter[int]:
         if count:
             found[length] += count
     if not found:
-        raise TraceError(f"{str(path)!r} holds no length: expected at least one line with one")
+        above = f" below the header {lengths.name!r}" if lengths.name else ""
+        raise TraceError(f"{str(path)!r} holds no length{above}: expected at least one line with one")
     return found
 
 

@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     status = _run(code, options.script, options.arguments)
     sys.stdout.flush()
     findings = watching.findings
-    print("\n" + report.as_text(findings), end="", file=sys.stderr, flush=True)
+    print("\n" + report.as_text(findings, ended=status == 0), end="", file=sys.stderr, flush=True)
     if options.json:
         facts = {"script": options.script, "torch": torch.__version__, "exit_code": status, "model": model.info()}
         try:

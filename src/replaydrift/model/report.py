@@ -14,9 +14,11 @@ from replaydrift.model.observer_sites import Site
 _WIDTH = 110
 
 
-def as_text(findings: Findings) -> str:
-    """The report: findings by kind, each with its lines of the script, why, and how to mend it."""
+def as_text(findings: Findings, *, ended: bool = True) -> str:
+    """The report: findings by kind, each with its lines of the script, why, and how to mend it; `ended` where the script ran to its end."""
     found = list(findings)
+    if not found and not ended:
+        return "replaydrift.model: found nothing up to where the script stopped; what comes after it was not looked at.\n"
     if not found:
         return "replaydrift.model: found nothing that the recording froze by mistake, as far as memory and order can tell.\n"
     lines = [f"replaydrift.model: {len(found)} finding{'s' * (len(found) != 1)}", ""]
