@@ -22,12 +22,14 @@ from replaydrift.commands.run import Size
 from replaydrift.costs import suite
 from replaydrift.costs.blocks import CostWishes
 from replaydrift.costs.cost_store import CostStore
-from replaydrift.costs.metrics import METRICS
+from replaydrift.costs.metrics import METRICS, is_headline
 from replaydrift.costs.records import PURPOSES, Block, Costs, Purpose, Visit
 from replaydrift.costs.visits import Measured, measure
 from replaydrift.progress import LiveProgress, PlainProgress
 
 _SHOWN = ("replay_gpu_us", "replay_host_us", "capture_ms", "instantiate_ms", "trace_gpu_ms", "nodes", "graphs", "pool_bytes")
+# Of more subjects than a screen shows, those that the gate looks at are printed.
+_ON_A_SCREEN = 40
 
 
 class Plant(click.ParamType):  # type: ignore[type-arg]
@@ -219,10 +221,13 @@ def _show(measured: Measured) -> None:
             medians.setdefault(subject, {})[metric] = median(values)
         shown = [metric for metric in _SHOWN if any(metric in found for found in medians.values())]
         table = Table(f"torch {costs.environment.release}", *shown, box=None, pad_edge=False, header_style="bold")
-        for subject, found in medians.items():
-            if any(metric in found for metric in shown):
-                table.add_row(subject, *(_number(found[metric]) if metric in found else "" for metric in shown))
+        rows = {subject: found for subject, found in medians.items() if any(metric in found for metric in shown)}
+        first = rows if len(rows) <= _ON_A_SCREEN else [subject for subject in rows if any(is_headline(subject, name) for name in METRICS)]
+        for subject in first:
+            table.add_row(subject, *(_number(rows[subject][metric]) if metric in rows[subject] else "" for metric in shown))
         console.print(table)
+        if len(rows) > len(first):
+            console.print(f"and {len(rows) - len(first)} more subjects, which `replaydrift publish` shows")
         failures = _failures(costs)
         if failures:
             name, why = next(iter(failures.items()))
