@@ -77,7 +77,8 @@ class Server:
             self._send({"failed": f"cannot import torch: {type(error).__name__}: {error}"})
             return False
         folder = os.path.dirname(str(getattr(torch, "__file__", None) or ""))
-        self._places = (os.path.dirname(folder), sys.prefix, os.path.expanduser("~"))
+        ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        self._places = (os.path.dirname(folder), ours, sys.prefix, sys.base_prefix, os.path.expanduser("~"))
         self._send({"hello": {"release": release, "python": sys.version.split()[0], "pid": os.getpid()}})
         return True
 
