@@ -103,7 +103,8 @@ def sweep(wishes: Wishes, catalogue: Catalogue, cases: Iterable[Case], store: St
         )
         folder = store.folder(environment.machine, environment.release)
         check_before_writing(store, environment, {entry.case.name for entry in plan.cases})
-        _check_room(store.root, len(plan.order))
+        attempts = len(plan.order)
+        check_room(store.root, max(_LEAST_FREE_BYTES, attempts * _BYTES_AN_ATTEMPT), f"{attempts} attempts")
         header = header_of(plan, release=server.release, engine=prepared.engine, facts=prepared.facts)
         journal = stack.enter_context(Journal(folder, header, resume=wishes.resume, fresh=wishes.fresh))
 
@@ -215,14 +216,13 @@ def check_before_writing(store: Store, environment: Environment, names: set[str]
         raise RunError(str(error)) from None
 
 
-def _check_room(root: Path, attempts: int) -> None:
-    """RunError where the disk has no room for the journal and the records."""
+def check_room(root: Path, needed: int, what: str) -> None:
+    """RunError where the disk of this folder has no room for so many bytes, which `what` may take."""
     folder = next(path for path in (root.absolute(), *root.absolute().parents) if path.is_dir())
-    needed = max(_LEAST_FREE_BYTES, attempts * _BYTES_AN_ATTEMPT)
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise RunError(
-            f"{str(folder)!r} has {free // 2**20} MiB free, but {attempts} attempts may take {needed // 2**20} MiB: "
+            f"{str(folder)!r} has {free // 2**20} MiB free, but {what} may take {needed // 2**20} MiB: "
             "make room, or choose another folder with --results DIR",
         )
 

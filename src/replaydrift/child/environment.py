@@ -22,6 +22,9 @@ from typing import Any, Final
 
 # A first touch of CUDA loads a driver and may compile: minutes on a slow file system.
 _PATIENCE_S: Final = 300.0
+# Optimizers, GradScaler, make_graphed_callables and deterministic algorithms import it when they are first used: half a second to
+# five, an attempt.
+_PRELOADED: Final = ("torch._dynamo",)
 _VARIABLES: Final = re.compile(r"(PYTORCH_|CUDA_|CUBLAS|NCCL_|TORCH)\w*|OMP_NUM_THREADS")
 # Variables that only say where things lie, or which of the machine's equal GPUs to take, change nothing that a case shows.
 _PLACES: Final = re.compile(r"\w*(_HOME|_PATH|_DIR|_DIRECTORY|_ROOT|_FILE)|CUDA_VISIBLE_DEVICES|CUDA_DEVICE_ORDER")
@@ -43,7 +46,18 @@ def gather_apart(engine: str) -> dict[str, Any]:
     return answer
 
 
-def forks_are_spoilt() -> bool:
+def preload() -> bool:
+    """Import what many cases import on their way, once instead of in every process; False where that spoilt all forks.
+
+    Should a release touch CUDA when it imports this, no fork could use CUDA any more: the caller then begins anew without it.
+    """
+    for module in _PRELOADED:
+        with suppress(Exception):  # A case that needs it will say what is wrong with it.
+            importlib.import_module(module)
+    return not _forks_are_spoilt()
+
+
+def _forks_are_spoilt() -> bool:
     """True where something in this process touched CUDA, so that torch refuses CUDA in every process forked from it."""
     torch = sys.modules["torch"]
     refuses = getattr(torch.cuda, "_is_in_bad_fork", None)

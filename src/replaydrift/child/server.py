@@ -27,9 +27,6 @@ from replaydrift.child.running import Running
 
 _TICK_S: Final = 0.05
 _SCAN_S: Final = 0.5
-# Optimizers, GradScaler, make_graphed_callables and deterministic algorithms import it when they are first used: half a second to
-# five, an attempt.
-_PRELOADED: Final = ("torch._dynamo",)
 
 
 class Server:
@@ -115,16 +112,8 @@ class Server:
             self._start(request)
 
     def _preload(self, request: dict[str, Any]) -> None:
-        """Import what many cases import on their way, once instead of in every attempt, unless that would touch CUDA.
-
-        Should a release touch CUDA when it imports this, no fork could use CUDA any more: the server then begins anew without it.
-        """
-        if not self._may_preload:
-            return
-        for module in _PRELOADED:
-            with suppress(Exception):  # A case that needs it will say what is wrong with it.
-                importlib.import_module(module)
-        if environment.forks_are_spoilt():
+        """Import what many cases import on their way; where that touches CUDA, begin anew as a server that does not."""
+        if self._may_preload and not environment.preload():
             os.set_inheritable(self._channel.fileno(), True)
             os.execv(sys.executable, [*sys.orig_argv, json.dumps(request)])  # noqa: S606 - this very program
 

@@ -100,8 +100,7 @@ def command(
     measured together compare. Every visit measures all that the gate looks at, and a share of the rest. It is stored when it
     ends. On the CPU model only what can be counted is stored.
     """
-    if resume and fresh:
-        raise click.UsageError("--resume goes on with what --fresh discards: give one of them")
+    options.check_either(resume, fresh)
     catalogue = options.catalogue_of(cases_dir)
     planted: dict[str, dict[str, float]] = {}
     for subject, kind, factor in plants:

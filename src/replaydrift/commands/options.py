@@ -82,3 +82,9 @@ class Either(click.ParamType):  # type: ignore[type-arg]
         if "=" in str(value):
             return Interpreter().convert(value, param, ctx)
         return None, str(value)
+
+
+def check_either(resume: bool, fresh: bool) -> None:
+    """Nothing unless both `--resume` and `--fresh` are given: UsageError then."""
+    if resume and fresh:
+        raise click.UsageError("--resume goes on with what --fresh discards: give one of them")

@@ -70,8 +70,7 @@ def command(
     Every attempt has a process of its own, so a case that crashes, hangs or eats memory harms only its own outcome. The torch that
     runs is that of --python, any Python from 3.10 on; it need not have replaydrift.
     """
-    if resume and fresh:
-        raise click.UsageError("--resume goes on with what --fresh discards: give one of them")
+    options.check_either(resume, fresh)
     catalogue = options.catalogue_of(cases_dir)
     wishes = Wishes(
         python=python,

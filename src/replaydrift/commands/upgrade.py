@@ -66,8 +66,7 @@ def command(
     """
     if len(pythons) != 2:
         raise click.UsageError(f"found --python {len(pythons)} time(s), expected it twice: --python OLD=PATH --python NEW=PATH")
-    if resume and fresh:
-        raise click.UsageError("--resume goes on with what --fresh discards: give one of them")
+    options.check_either(resume, fresh)
     catalogue = options.catalogue_of(cases_dir)
     old, new = (Side(release, python) for release, python in pythons)
     wishes = Wishes(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from replaydrift.costs import suite
@@ -19,7 +17,7 @@ from replaydrift.store import checked_machine
 # The process is the sample: six a side can tell a few percent apart, twelve of one release make two sides for an A/A run.
 VISITS: Final = 6
 AA_VISITS: Final = 12
-_LEAST_FREE_BYTES: Final = 64 * 2**20
+LEAST_FREE_BYTES: Final = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -151,14 +149,3 @@ def _new_name(wishes: CostWishes, machine: str, store: CostStore) -> str:
     while (name := f"{now:%Y%m%d-%H%M%S}-{wishes.purpose}{'-' + PLANTED if wishes.plant else ''}") in taken:
         now += dt.timedelta(seconds=1)
     return name
-
-
-def check_room(root: Path) -> None:
-    """RunError where the disk has no room for the costs of a block."""
-    folder = next(path for path in (root.absolute(), *root.absolute().parents) if path.is_dir())
-    free = shutil.disk_usage(folder).free
-    if free < _LEAST_FREE_BYTES:
-        raise RunError(
-            f"{str(folder)!r} has {free // 2**20} MiB free, but costs may take {_LEAST_FREE_BYTES // 2**20} MiB: "
-            "make room, or choose another folder with --results DIR"
-        )

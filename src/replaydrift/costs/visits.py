@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from replaydrift.catalogue import Catalogue
 from replaydrift.costs import suite
-from replaydrift.costs.blocks import CostWishes, Side, check_names, check_room, check_sides, take_up, visits_of
+from replaydrift.costs.blocks import LEAST_FREE_BYTES, CostWishes, Side, check_names, check_sides, take_up, visits_of
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.curves import prices_of
 from replaydrift.costs.launching import Heard, StoppedError, VisitFailedError, listen
@@ -27,7 +27,7 @@ from replaydrift.launch import Server
 from replaydrift.library import Case
 from replaydrift.plan import make_plan
 from replaydrift.stopping import Stop, Stopped
-from replaydrift.sweep import check_release, environment_of
+from replaydrift.sweep import check_release, check_room, environment_of
 
 # A visit whose clock is below this share of the others' does not count. A power cap alone is judged by this too: there are machines
 # that always have one.
@@ -80,7 +80,7 @@ def measure(wishes: CostWishes, catalogue: Catalogue, cases: Iterable[Case], sto
                 plan, engine=engine, patterns=wishes.subjects, seconds=wishes.seconds, plant=wishes.plant, curves=_curves(store, machine),
                 shares=1 if wishes.every else min(suite.SHARES, visits_of(wishes, engine)),
             )  # fmt: skip
-            check_room(store.root)
+            check_room(store.root, LEAST_FREE_BYTES, "costs")
             block, held = take_up(wishes, sides, suite.hash_of(request), store)
         except Stopped as stopped:
             raise RunError(f"stopped by {stopped} before the first visit") from None

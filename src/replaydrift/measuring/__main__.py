@@ -11,15 +11,12 @@ import importlib
 import json
 import os
 import sys
-from contextlib import suppress
 from typing import Any, Final
 
 from replaydrift.child import environment
 from replaydrift.measuring import gpu
 from replaydrift.measuring.visit import Visit
 
-# Optimizers, GradScaler and make_graphed_callables import it when they are first used: half a second to five.
-_PRELOADED: Final = ("torch._dynamo",)
 _MAY_NOT_PRELOAD: Final = "without-preloading"
 
 
@@ -57,14 +54,8 @@ def main() -> int:
 
 
 def _preload(text: str, answers: int) -> None:
-    """Import what many cases import on their way, once instead of in every process.
-
-    Should a release touch CUDA when it imports this, no fork could use CUDA any more: the program then begins anew without it.
-    """
-    for module in _PRELOADED:
-        with suppress(Exception):  # A case that needs it will say what is wrong with it.
-            importlib.import_module(module)
-    if not environment.forks_are_spoilt():
+    """Import what many cases import on their way; where that touches CUDA, begin anew as a program that does not."""
+    if environment.preload():
         return
     request = os.memfd_create("request")
     os.write(request, text.encode())
