@@ -8,7 +8,9 @@ Mechanism: frozen pointer
 Source: https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html
 """
 
+import importlib.metadata
 import importlib.util
+import re
 import shutil
 import unittest
 
@@ -21,8 +23,10 @@ def _compile(function):
     """The function, compiled to run as graphs; that takes triton, which takes a C compiler and a GPU."""
     if torch.version.cuda is None or "model" in torch.cuda.get_device_name().lower():
         raise unittest.SkipTest("needs a GPU that runs compiled kernels")
-    if importlib.util.find_spec("triton") is None:
-        raise unittest.SkipTest("needs the triton of this release")
+    wanted = next((line for line in importlib.metadata.requires("torch") or () if line.startswith("triton")), "triton")
+    installed = importlib.metadata.version("triton") if importlib.util.find_spec("triton") else "none"
+    if not re.match(r"triton\W*" + re.escape(".".join(installed.split(".")[:2]) + "."), wanted):
+        raise unittest.SkipTest(f"needs the triton of this release, {wanted.partition(';')[0]}; installed is {installed}")
     if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
         raise unittest.SkipTest("needs a C compiler, which triton calls")
     return torch.compile(function, mode="reduce-overhead")

@@ -113,6 +113,7 @@ def _request(number: int, task: Task, memory_bytes: int) -> dict[str, Any]:
         "scale": task.scale,
         "limit_s": task.limit_s,
         "memory_bytes": memory_bytes,
+        "overlaps": task.overlaps,
     }
 
 

@@ -15,7 +15,10 @@ from replaydrift.values import Value
 
 @dataclass(frozen=True)
 class Task:
-    """One function to run, once an attempt number. A case's name, or a reference's with the sizes it shares with its case."""
+    """One function to run, once an attempt number. A case's name, or a reference's with the sizes it shares with its case.
+
+    `overlaps` is true where its outcome may depend on what the GPU does at the same time.
+    """
 
     name: str
     path: str
@@ -24,6 +27,7 @@ class Task:
     scale: float
     limit_s: float
     alone: bool
+    overlaps: bool = True
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ def make_plan(
             scale=notes.model.scale if on_model else 1.0,
             limit_s=limit_s if limit_s is not None else notes.limit_s,
             alone=notes.alone and not on_model,  # The model's clock is its own: nothing disturbs it.
+            overlaps=notes.alone or notes.model.timing,
         )
         reference = _reference(case, task, tasks)
         tasks[reference.name] = reference
@@ -109,6 +114,7 @@ def _reference(case: Case, task: Task, known: Mapping[str, Task]) -> Task:
         scale=task.scale,
         limit_s=max(task.limit_s, earlier.limit_s if earlier else 0.0),
         alone=task.alone or bool(earlier and earlier.alone),
+        overlaps=task.overlaps or bool(earlier and earlier.overlaps),
     )
 
 

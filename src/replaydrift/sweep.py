@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from replaydrift import crew
 from replaydrift.catalogue import Catalogue
+from replaydrift.child.attempt import QUEUES
 from replaydrift.errors import RunError, StoreError
 from replaydrift.journal import Journal, Reports
 from replaydrift.judge import judge
@@ -30,6 +31,7 @@ from replaydrift.store import Store, checked_machine
 _LEAST_FREE_BYTES: Final = 32 * 2**20
 _BYTES_AN_ATTEMPT: Final = 16 * 2**10
 _LEAST_MEMORY_BYTES: Final = 2 * 2**30
+_FEWER_QUEUES: Final = "1, and the driver's own number where the outcome may depend on what overlaps"
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ def sweep(wishes: Wishes, catalogue: Catalogue, cases: Iterable[Case], store: St
             raise RunError(
                 f"stopped by {stopped} before the first attempt; what was kept before still is: run the same command again, with --resume",
             ) from None
+        if prepared.engine == "cuda":
+            prepared.facts["variables"].setdefault(QUEUES, _FEWER_QUEUES)
         environment = environment_of(server.release, prepared, wishes.machine, wishes.note)
         plan = make_plan(
             catalogue, cases, engine=prepared.engine, attempts=wishes.attempts, sizes=wishes.sizes, limit_s=wishes.limit_s

@@ -109,7 +109,7 @@ def test_nothing_survives_a_killed_server() -> None:
         server.hello()
         server.prepare("cuda", facts=False)
         path = str(HERE / "toys" / "hostile.py")
-        server.run(id=1, path=path, function="hangs", options={}, scale=1.0, limit_s=60, memory_bytes=2**40)
+        server.run(id=1, path=path, function="hangs", options={}, scale=1.0, limit_s=60, memory_bytes=2**40, overlaps=True)
         give_up = time.monotonic() + 5
         while not (attempts := _children(server.pid)) and time.monotonic() < give_up:
             time.sleep(0.02)

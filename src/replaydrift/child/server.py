@@ -139,7 +139,7 @@ class Server:
         return {"prepared": {"engine": engine, "facts": gathered}}
 
     def _start(self, request: dict[str, Any]) -> None:
-        task = Task(request["path"], request["function"], request["options"], request["scale"])
+        task = Task(request["path"], request["function"], request["options"], request["scale"], request["overlaps"])
         running = Running(request["id"], task, request["limit_s"], request["memory_bytes"], self._scratch)
         close_first = [self._channel.fileno(), self._wake_read, self._wake_write]
         close_first += [descriptor for other in self._running.values() for descriptor in other.readers]

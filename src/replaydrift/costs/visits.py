@@ -21,12 +21,14 @@ from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.curves import prices_of
 from replaydrift.costs.launching import Heard, StoppedError, VisitFailedError, listen
 from replaydrift.costs.records import Block, Costs, Visit
+from replaydrift.costs.refused import refused
 from replaydrift.costs.steps import StepCost
 from replaydrift.errors import RunError
 from replaydrift.launch import Server
 from replaydrift.library import Case
 from replaydrift.plan import make_plan
 from replaydrift.stopping import Stop, Stopped
+from replaydrift.store import Store
 from replaydrift.sweep import check_release, check_room, environment_of
 
 # A visit whose clock is below this share of the others' does not count. A power cap alone is judged by this too: there are machines
@@ -158,9 +160,12 @@ class _Visiting:
     def _visit(self, place: int, side: Side) -> Visit:
         """One process of one release; discarded where it failed, imported something else or ran on a throttled GPU."""
         request = suite.share(self.request, self.block.numbers(side.release).index(place))
+        ended_early = refused(Store(self.store.root), side.environment, request["cases"])
+        request["cases"] = [case for case in request["cases"] if case["name"] not in ended_early]
         began, clock = dt.datetime.now(dt.timezone.utc), time.monotonic()
         try:
             heard = listen(side.python, request, told=self.watcher.measured, stopped=lambda: self.stop.signal is not None)
+            heard.subjects |= ended_early
             discarded = _why_not(heard, side)
         except VisitFailedError as error:
             heard, discarded = error.heard, f"the process {error}"
