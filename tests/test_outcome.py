@@ -77,4 +77,7 @@ def test_where_a_line_of_torch_stands_is_no_other_error() -> None:
     new = 'use_count > 0 INTERNAL ASSERT FAILED at "/__w/pytorch/pytorch/c10/cuda/CUDACachingAllocator.cpp":3329, please report a bug.'
     assert same_text(old) == same_text(new)
     assert same_text(old) != same_text(new.replace("CUDACachingAllocator", "CUDAStream"))
+    warning = "The CUDA Graph is empty. (Triggered internally at {}:147.)"
+    assert same_text(warning.format("/pytorch/aten/CUDAGraph.cpp")) == same_text(warning.format("/__w/aten/CUDAGraph.cpp")[:-5] + "207.)")
+    assert same_text(warning.format("a.cpp")) != same_text(warning.format("a.cpp").replace("empty", "full"))
     assert same_text('"my/file.py":3') != same_text('"my/file.py":4')

@@ -23,6 +23,7 @@ DETAILS: Final[dict[str, str | None]] = {
 # Addresses differ from run to run, and where a line of torch's own C++ stands from build to build, without meaning anything.
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 _SOURCE_LINE = re.compile(r'"(?:[^"\s]*/)?((?:c10|aten|torch)/[^"\s]+)":\d+')
+_TRIGGERED = re.compile(r"\s*\(Triggered internally at [^()]*\)")
 _SPACES = re.compile(r"\s+")
 
 
@@ -79,4 +80,5 @@ class Outcome:
 
 def same_text(text: str) -> str:
     """The text with addresses, lines of torch's C++ and runs of white space made equal, so that two runs of one error compare equal."""
-    return _SPACES.sub(" ", _SOURCE_LINE.sub(r'"\1":…', _ADDRESS.sub("0x…", text))).strip()
+    without_place = _TRIGGERED.sub("", _SOURCE_LINE.sub(r'"\1":…', text))
+    return _SPACES.sub(" ", _ADDRESS.sub("0x…", without_place)).strip()
