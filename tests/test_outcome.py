@@ -80,4 +80,7 @@ def test_where_a_line_of_torch_stands_is_no_other_error() -> None:
     warning = "The CUDA Graph is empty. (Triggered internally at {}:147.)"
     assert same_text(warning.format("/pytorch/aten/CUDAGraph.cpp")) == same_text(warning.format("/__w/aten/CUDAGraph.cpp")[:-5] + "207.)")
     assert same_text(warning.format("a.cpp")) != same_text(warning.format("a.cpp").replace("empty", "full"))
+    trace = 'overwritten. Stack trace: File "compiled.py", line {}, in {} return x'
+    assert same_text(trace.format(40, "_double")) == same_text(trace.format(92, "<lambda>"))
+    assert same_text(trace.format(40, "_double")) != same_text(trace.format(40, "_double").replace("compiled", "other"))
     assert same_text('"my/file.py":3') != same_text('"my/file.py":4')

@@ -20,9 +20,11 @@ DETAILS: Final[dict[str, str | None]] = {
     "broken": "<reason>",
 }
 
-# Addresses differ from run to run, and where a line of torch's own C++ stands from build to build, without meaning anything.
+# Addresses differ from run to run, and where a line of torch's own C++ stands from build to build, without meaning anything. What warns says where from too.
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 _SOURCE_LINE = re.compile(r'"(?:[^"\s]*/)?((?:c10|aten|torch)/[^"\s]+)":\d+')
+# An error of compiled code names a line of the user's, and takes it from whichever compilation its cache holds.
+_USER_LINE = re.compile(r'(File "[^"]*"), line \d+, in \S+')
 _TRIGGERED = re.compile(r"\s*\(Triggered internally at [^()]*\)")
 _SPACES = re.compile(r"\s+")
 
@@ -79,6 +81,6 @@ class Outcome:
 
 
 def same_text(text: str) -> str:
-    """The text with addresses, lines of torch's C++ and runs of white space made equal, so that two runs of one error compare equal."""
-    without_place = _TRIGGERED.sub("", _SOURCE_LINE.sub(r'"\1":…', text))
+    """The text with addresses, lines of source files and runs of white space made equal, so that two runs of one error compare equal."""
+    without_place = _USER_LINE.sub(r"\1", _TRIGGERED.sub("", _SOURCE_LINE.sub(r'"\1":…', text)))
     return _SPACES.sub(" ", _ADDRESS.sub("0x…", without_place)).strip()
