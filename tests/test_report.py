@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from making import attempt, environment, record
 
+from replaydrift.agreement import agreement_of
 from replaydrift.catalogue import Catalogue, read_catalogue
 from replaydrift.comparison import compare_stores
 from replaydrift.errors import StoreError
@@ -14,8 +15,9 @@ from replaydrift.floor import floor_of
 from replaydrift.frames import costs, verdicts
 from replaydrift.library import read_library
 from replaydrift.report.escape import escape
-from replaydrift.report.markdown import summary_matrix, write_index
+from replaydrift.report.markdown import write_index
 from replaydrift.report.overview import overview
+from replaydrift.report.summary import summary, summary_matrix
 from replaydrift.store import Store
 
 RELEASES = ("2.11.0+cu130", "2.13.0+cu130", "2.14.1+cu130", "2.15.0+cu132")
@@ -93,6 +95,21 @@ def test_groups_that_stay_alike_share_a_row(store: Store, catalogue: Catalogue) 
     few = Store(store.root / "few")
     few.write(environment("2.13.0+cu130"), [record("correct", case="h/fix", kind="fix")])
     assert "| h | ✓1 |" in summary_matrix(overview(few, catalogue))
+
+
+def test_readme_shows_gpus_and_what_is_open(store: Store, catalogue: Catalogue) -> None:
+    """Where a GPU has results README shows those, how far the model agrees, each unexplained change and each flaky case."""
+    for release, outcome in (("2.13.0+cu130", "correct"), ("2.14.1+cu130", "wrong")):
+        store.write(environment(release), [record(outcome, case="g/bug"), record("correct", "wrong", case="g/fix", kind="fix")])
+        modelled = environment(release, machine="model", gpu="model", engine="model")
+        store.write(modelled, [record("correct", case="g/bug"), record("correct", case="g/fix", kind="fix")])
+    report = overview(store, catalogue)
+    text = summary(report, agreement_of(sweep for machine in report.machines for sweep in machine.sweeps.values()))
+    assert "engine `cuda`" in text
+    assert "engine `model`" not in text
+    assert "1 of 2 on 2.13.0+cu130, 0 of 2 on 2.14.1+cu130" in text
+    assert "- `g/bug`, 2.13.0+cu130 → 2.14.1+cu130: " in text
+    assert "- `g/fix` on 2.14.1+cu130: correct 1 of 2, wrong 1 of 2" in text
 
 
 def test_hostile_text() -> None:

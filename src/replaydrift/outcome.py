@@ -20,7 +20,8 @@ DETAILS: Final[dict[str, str | None]] = {
     "broken": "<reason>",
 }
 
-# Addresses differ from run to run, and where a line of torch's own C++ stands from build to build, without meaning anything. What warns says where from too.
+# Addresses differ from run to run, and where a line of torch's own C++ stands from build to build, without meaning anything.
+# A warning of C++ says where it comes from.
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 _SOURCE_LINE = re.compile(r'"(?:[^"\s]*/)?((?:c10|aten|torch)/[^"\s]+)":\d+')
 # An error of compiled code names a line of the user's, and takes it from whichever compilation its cache holds.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from replaydrift.agreement import agreement_of
+from replaydrift.agreement import CaseAgreement, agreement_of
 from replaydrift.catalogue import Catalogue
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.records import Costs
@@ -16,8 +16,9 @@ from replaydrift.errors import StoreError
 from replaydrift.explanations import Explanation, Reason, read_explanations, read_reasons
 from replaydrift.files import write_whole
 from replaydrift.report.html import write as write_pages
-from replaydrift.report.markdown import summary_matrix, write_index
+from replaydrift.report.markdown import write_index
 from replaydrift.report.overview import Overview, overview
+from replaydrift.report.summary import summary
 from replaydrift.store import Store
 
 # README's matrix stands between these two lines.
@@ -48,14 +49,17 @@ def publish_report(
     return _write(overview(store, catalogue, known.changes, known.reasons), _costs(store), reports, readme)
 
 
+def _agreement(report: Overview) -> tuple[CaseAgreement, ...]:
+    return agreement_of(sweep for machine in report.machines for sweep in machine.sweeps.values())
+
+
 def _costs(store: Store) -> tuple[Costs, ...]:
     return tuple(CostStore(store.root).everything())
 
 
 def _write(report: Overview, costs: Sequence[Costs], reports: Path, readme: Path | None = None) -> tuple[Path, ...]:
     written = [write_whole(reports / "index.md", write_index(report))]
-    agreement = agreement_of(sweep for machine in report.machines for sweep in machine.sweeps.values())
-    written += write_pages(report, reports, costs, agreement or None)
+    written += write_pages(report, reports, costs, _agreement(report) or None)
     for page in set(reports.glob("cases/*.html")) | set(reports.glob("releases/*.html")):
         if page not in written:
             page.unlink()  # Of a case or a release that the store no longer has.
@@ -88,7 +92,7 @@ def _with_matrix(readme: Path, report: Overview) -> str:
     _, end, tail = rest.partition(END)
     if not (begin and end):
         raise StoreError(f"{str(readme)!r} has no matrix to bring up to date: expected the lines {BEGIN!r} and {END!r}")
-    return f"{head}{begin}\n\n{summary_matrix(report)}\n\n{end}{tail}"
+    return f"{head}{begin}\n\n{summary(report, _agreement(report))}\n\n{end}{tail}"
 
 
 def _same(one: Path, other: Path) -> bool:
