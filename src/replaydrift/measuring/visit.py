@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from replaydrift.child.exceptions import class_name, text_of
 from replaydrift.measuring import bucketing, case_costs, workload_costs
+from replaydrift.measuring.core import stay_on_one_core
 from replaydrift.measuring.forking import Apart, Tell
 from replaydrift.measuring.gpu import Reading
 from replaydrift.measuring.planting import Plant
@@ -92,8 +93,10 @@ def groups_of(request: Request) -> Iterator[Group]:
 
 def _measure(request: Request, kind: str, members: dict[str, Any], until_s: float, tell: Tell) -> None:
     """In the process of a group: measure its members and tell of each. It ends at the first failure, so that nothing broken goes on."""
-    if kind != "case":  # A case may be about the collector.
+    if kind != "case":  # A case may be about the collector, and may start threads of its own.
         gc.disable()
+        if request["engine"] == "cuda":
+            _settle_on_a_core()
     turn = ""
 
     def begin(name: str) -> None:
@@ -109,6 +112,13 @@ def _measure(request: Request, kind: str, members: dict[str, Any], until_s: floa
     except Exception as error:  # noqa: BLE001 - the failure of a subject is what is told of it
         line = text_of(error).strip().partition("\n")[0]
         tell({"subject": turn or next(iter(members)), "failed": f"{class_name(error)}: {line}"[:_LONGEST_FAILURE]})
+
+
+def _settle_on_a_core() -> None:
+    import torch
+
+    torch.cuda.synchronize()  # Makes the context, with CUDA's own threads.
+    stay_on_one_core()
 
 
 def _measured(
