@@ -220,19 +220,23 @@ def test_a_process_that_always_dies_at_once_ends_the_group(monkeypatch: pytest.M
 
 
 def test_readings_of_the_gpu_are_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the processes saw of the clock comes together in the visit."""
+    """What the processes saw of the clock comes together in the visit; a workload is measured on one core."""
+    torch, everything = pytest.importorskip("torch"), os.sched_getaffinity(0)
 
     def measured(_request, _kind, members, _until_s, begin):
         for name in members:
             begin(name)
+            assert os.sched_getaffinity(0) == {max(everything)}
             yield Measured(name, "v"), Reading(1980, 40, ("power cap",))
 
     monkeypatch.setattr("replaydrift.measuring.visit._measured", measured)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     visit = Visit({"engine": "cuda", "workloads": ["chain/1"], "seconds": 1}, lambda _line: None)
     visit.run()
 
     assert [tuple(reading.throttled) for reading in visit.readings] == [("power cap",)]
     assert visit.readings[0].sm_clock_mhz == 1980
+    assert os.sched_getaffinity(0) == everything
 
 
 def test_kinds_of_workloads_have_versions_of_their_own() -> None:
