@@ -151,6 +151,36 @@ def test_attempts_are_interleaved() -> None:
     assert order == [(name, number) for number in (1, 2) for name in first]
 
 
+QUEUES = """
+import os
+
+def eager():
+    yield "replay", os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS", "the driver's")
+
+def fix():
+    yield "replay", os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS", "the driver's")
+"""
+
+
+def test_only_what_overlaps_gets_the_drivers_hardware_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
+    """One queue makes a context sooner; a case that runs alone, or whose outcome is a matter of timing, keeps the driver's number."""
+    for name in ("alone", "timing", "usual"):
+        (tmp_path / f"{name}.py").write_text(QUEUES)
+    groups = "[groups.alone.cases.fix]\nalone = true\n[groups.timing.cases.fix]\nmodel = { timing = true }\n"
+    titles = "".join(f'[groups.{name}]\ntitle = "T"\n' for name in ("alone", "timing", "usual"))
+    (tmp_path / "groups.toml").write_text("schema = 1\n" + titles + groups)
+    swept = run_toys(store, folder=tmp_path)
+    seen = {record.case: record.attempts[0].observed for record in swept.records}
+    assert seen == {"alone/fix": "the driver's", "timing/fix": "the driver's", "usual/fix": "1"}
+    assert all(record.attempts[0].outcome.text == "correct" for record in swept.records)  # A reference has what its case has.
+    assert swept.environment.facts["variables"]["CUDA_DEVICE_MAX_CONNECTIONS"].startswith("1, and the driver's own")
+
+    monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4")
+    swept = run_toys(Store(tmp_path / "another"), folder=tmp_path)
+    assert {record.attempts[0].observed for record in swept.records} == {"4"}
+    assert swept.environment.facts["variables"]["CUDA_DEVICE_MAX_CONNECTIONS"] == "4"
+
+
 def test_references_run_once_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
     """Cases share their reference's attempt, and attempt k is judged beside attempt k."""
     monkeypatch.setenv("TRACE", str(tmp_path / "trace"))

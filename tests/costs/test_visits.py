@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from making import environment, record
 from rich.console import Console
 from synthetic_costs import block, subject, visit
 from toybox import HERE, SOURCE, environ
@@ -28,7 +29,9 @@ from replaydrift.costs.launching import VisitFailedError, listen
 from replaydrift.costs.records import Costs
 from replaydrift.costs.steps import StepCost
 from replaydrift.errors import RunError
+from replaydrift.library import read_library
 from replaydrift.progress import LiveProgress
+from replaydrift.store import Store
 
 A, B = "2.13.0+cu130", "2.15.0+cu132"
 FAKE = Path(__file__).parent / "fake_measuring.py"
@@ -121,6 +124,21 @@ def test_every_release_measures_the_same_share_in_its_turn(tmp_path: Path, pytho
     assert cases == [[{"one/fix"}, {"two/fix"}]] * 2
     assert all("chain/1000" in visit.subjects for costs in dealt for visit in costs.kept)
     assert all({"one/fix", "two/fix"} <= visit.subjects.keys() for costs in every for visit in costs.kept)
+
+
+def test_what_a_sweep_saw_raise_takes_no_process(tmp_path: Path, pythons: dict[str, str]) -> None:
+    """A release on which the case raised keeps the sweep's words; the other measures it."""
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    (folder / "one.py").write_text('def eager():\n    yield "replay", 1\n\n\ndef fix():\n    yield "replay", 1\n')
+    seen = record("raised:E: as the sweep saw it", case="one/fix", kind="fix", version=read_library(folder).cases[0].version)
+    Store(tmp_path / "results").write(environment(A, machine="fake-h200", gpu="NVIDIA Fake H200"), [seen])
+    sides = [f"--python={path}" for path in pythons.values()]
+    words = ["measure", *sides, "--visits", "1", "--results", str(tmp_path / "results"), "--cases-dir", str(folder)]
+    assert CliRunner().invoke(cli, words).exit_code == 0
+    ((old, new),) = blocks(tmp_path)
+    assert old.kept[0].subjects["one/fix"].failed == "E: as the sweep saw it"
+    assert new.kept[0].subjects["one/fix"].metrics["nodes"] == (3,)
 
 
 def test_a_person_sees_the_medians(tmp_path: Path, pythons: dict[str, str]) -> None:
