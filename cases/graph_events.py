@@ -163,7 +163,8 @@ def feed_bug():
     """A captured wait for an external event waits for what is recorded before each replay: 2, 4, 6.
 
     Seen instead: 0, 2, 4. The event had not been recorded when the wait was captured. torch makes the CUDA event at the first
-    record, and a wait for one that is not made yet does nothing at all.
+    record, and a wait for one that is not made yet does nothing at all. From 2.15 on 2, 2, 4: `torch.zeros` fills without a
+    kernel there, so the loop's first fill loads one, which waits for the spin: an accident that orders one turn.
     """
     yield from _fed_from_outside(_external(), first_record=False)
 

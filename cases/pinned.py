@@ -55,8 +55,8 @@ def eager():
 def bug_eager():
     """Squares queued on a side stream are those of the numbers at the time of the call: 0, 1, 4, 9.
 
-    Seen instead: 9s. The CPU had written 3 before the GPU came to read. The first may still be 0, for a process's first
-    launch of a kernel can wait for the GPU.
+    Seen instead: 0, 9, 9, 9. The CPU had written 3 before the GPU came to read. Only the first came through, for a process's
+    first launch of a kernel loads it, which waits for the GPU.
     """
     x, cycles = _pinned_buffer(), int(BUSY_MS * _cycles_per_ms())
     outputs = []

@@ -170,8 +170,5 @@ def test_an_input_that_moves(shown: tuple[dict[tuple[str, str], Shown], tuple[in
 def test_values_that_are_luck_are_still_bounded(shown: tuple[dict[tuple[str, str], Shown], tuple[int, int]]) -> None:
     """Luck has its limits: which steps can be right, and which sizes are chosen, does not depend on it."""
     results, _ = shown
-    first, *others = _observed(_strip(results, "pinned/bug-eager"))
-    assert first in (0, 9)
-    assert others == [9, 9, 9]
     buckets = _evidence(results, "dynamic-shape/fix-bucket", "bucket")
     assert buckets == [4, 8, 8]

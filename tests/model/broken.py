@@ -117,6 +117,13 @@ def pageable_copies_are_captured() -> None:
     copies._refuse_pageable = lambda: None
 
 
+def kernels_are_loaded_before_they_are_launched() -> None:
+    """As with CUDA_MODULE_LOADING=EAGER: no launch waits."""
+    from replaydrift.model import loading
+
+    loading.load = lambda _operator: None
+
+
 def captured_pinned_blocks_are_handed_out_again() -> None:
     """A pinned block that a graph copies from is free once its tensor dies."""
     from replaydrift.model.pinned import PinnedAllocator

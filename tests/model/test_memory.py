@@ -98,9 +98,10 @@ class TestBlocks:
         side = torch.cuda.Stream()
         x = torch.ones(4, device="cuda")
         address = x.data_ptr()
+        loaded = x * 2  # A first launch would wait for the spin.
         with torch.cuda.stream(side):
             torch.cuda._sleep(SLEEP)
-            y = x * 2
+            y = x * loaded
         x.record_stream(side)
         del x
         early = torch.full((4,), 9.0, device="cuda")
@@ -115,9 +116,10 @@ class TestBlocks:
         """The side stream then reads what the default stream has written over it."""
         side = torch.cuda.Stream()
         x = torch.ones(4, device="cuda")
+        loaded = x * 2  # A first launch would wait for the spin.
         with torch.cuda.stream(side):
             torch.cuda._sleep(SLEEP)
-            y = x * 2
+            y = x * loaded
         del x
         _over = torch.full((4,), 9.0, device="cuda")
         torch.cuda.synchronize()

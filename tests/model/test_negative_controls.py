@@ -40,6 +40,7 @@ FLIPS = {
     "events_do_not_fork_a_capture": {"library-stream/fix-internal-stream"},
     "events_without_a_time_are_not_waited_for": {"pinned/fix-event"},
     "pageable_copies_are_captured": {"freed-cpu-input/bug", "freed-cpu-input/fix-keep-alive", "freed-cpu-input/fix-gpu-tensor"},
+    "kernels_are_loaded_before_they_are_launched": {"pinned/bug-eager"},
     "captured_pinned_blocks_are_handed_out_again": {"freed-cpu-input/bug-pinned"},
     "the_host_may_wait_in_a_capture": {"hidden-scalar/grad-scaler-bug"},
     # Those that count what a capture did; for the others one step more or less is the same.

@@ -28,6 +28,7 @@ class TestEager:
     def test_another_stream_does_not_wait_by_itself(self):
         """A side stream that reads without waiting sees what was there before."""
         x = torch.zeros(1, device="cuda")
+        x += 0  # A first launch would wait for the spin.
         side = torch.cuda.Stream()
         torch.cuda._sleep(SLEEP)
         x += 1

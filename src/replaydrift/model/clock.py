@@ -31,6 +31,11 @@ class Clock:
         """True where work for this stream would start at once. What other streams wait for starts later: `tick` ran the rest."""
         return self.free_at.get(stream, 0.0) <= self.now
 
+    @property
+    def busy(self) -> bool:
+        """True while any stream has something left to do."""
+        return max(self.free_at.values(), default=0.0) > self.now
+
     def occupy(self, stream: int, duration: float) -> None:
         """Account for work that the caller has just run on an idle stream."""
         self.free_at[stream] = self.now + duration

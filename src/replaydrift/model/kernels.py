@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from replaydrift.model import random
+from replaydrift.model import loading, random
 from replaydrift.model.arena import alias, on_device
 from replaydrift.model.clock import CLOCK
 from replaydrift.model.costs import COSTS
@@ -19,6 +19,7 @@ from replaydrift.model.submission import submit
 def execute(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator, plain: Any = None) -> Any:
     """The results of one kernel on the current stream, in time. `plain` is the operator where `func` is one made for this call."""
     stream, capture = DEVICE.stream, DEVICE.capture
+    loading.load(traits.name)
     if capture is None and CLOCK.idle(stream):
         results = place(func(*args, **kwargs))
         if DEVICE.observer is not None:

@@ -4,6 +4,7 @@ import torch
 
 side = torch.cuda.Stream()
 x = torch.ones(4, device="cuda")
+loaded = x * 2  # Else the first launch below would wait for the spin.
 side.wait_stream(torch.cuda.current_stream())
 with torch.cuda.stream(side):
     torch.cuda._sleep(10**8)

@@ -3,7 +3,8 @@
 import torch
 
 side = torch.cuda.Stream()
-x = torch.zeros(4, device="cuda")
+x = torch.zeros(4, device="cuda").fill_(0)
+loaded = x + 0  # Else the first launch below would wait for the spin.
 torch.cuda.synchronize()
 with torch.cuda.stream(side):
     torch.cuda._sleep(10**8)
