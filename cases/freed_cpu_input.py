@@ -89,8 +89,8 @@ def _pinned(keep_alive):
 def bug_pinned():
     """A number copied from pinned memory that was let go after the capture still arrives: 3.
 
-    Expected instead: 104 and 105, the numbers that new pinned tensors put into the freed block. Recent releases do not give
-    out again a pinned block that a capture has used, so the new tensors lie elsewhere.
+    Seen instead: 104 from the first replay after that on, the number of the next pinned tensor, which was given the block.
+    torch withholds only pinned blocks that were allocated within the capture.
     """
     yield from _pinned(keep_alive=False)
 

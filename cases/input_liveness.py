@@ -132,8 +132,7 @@ def _pinned_input(upload):
 def pinned_copy_bug():
     """A graph that copies from a pinned tensor which was dropped still doubles it: twos.
 
-    Seen instead: the error. Pinned inputs are watched as well, though torch does not give out again a pinned block that a
-    capture has used.
+    Seen instead: the error. Pinned inputs are watched as well, and with reason: the block is the next pinned tensor's.
     """
     static = _ones()
     yield from _pinned_input(lambda host: static.copy_(host, non_blocking=True))

@@ -158,7 +158,9 @@ def generator_inside_bug():
 def offset_inside_bug():
     """A captured step can ask how far a generator has come.
 
-    Seen instead: a `RuntimeError`, though the whole state, which holds that number, may be read.
+    Seen instead: an `IndexError` before any capture. The tuple of default generators is empty until CUDA is initialised, and
+    Python reads the name before it calls `current_device()`, which does that. Two lines in place of one would come as far as
+    the capture, where `get_offset` is refused.
     """
     generator = torch.cuda.default_generators[torch.cuda.current_device()]
     graph, y = _capture(lambda: (generator.get_offset(), _draw())[1])

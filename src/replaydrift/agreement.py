@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
 from replaydrift import releases
 from replaydrift.records import Attempt, CaseRecord
 from replaydrift.store import Sweep
-from replaydrift.strip import Missing
-from replaydrift.values import equal, show
+from replaydrift.strip import Missing, Strip
+from replaydrift.values import Value, equal, show
 from replaydrift.verdicts import settled
 
 # The model computes with CPU kernels: floats agree to this, integers exactly.
@@ -35,11 +36,14 @@ class CaseAgreement:
         return all(value is not False for value in self.aspects.values())
 
 
-def agreement_of(stored: Iterable[Sweep]) -> tuple[CaseAgreement, ...]:
+def agreement_of(stored: Iterable[Sweep], random: Collection[str] = ()) -> tuple[CaseAgreement, ...]:
     """The agreement of each case that both the model and a GPU ran on one version of torch, GPUs and releases in order.
 
     A model's CPU wheel stands for the version's default wheel. Cases of other case versions are left out; so are those that
     either side skipped. An empty result means that nothing stored can be compared.
+
+    Of the cases in `random`, which show random numbers, the bits are not compared, but which cells equal their reference and which equal
+    one another. Where a case ran with other sizes on the model, of its addresses only which coincide.
     """
     sweeps = list(stored)
     modelled = {_version(sweep.environment.release): sweep for sweep in sweeps if sweep.environment.engine == "model"}
@@ -49,48 +53,73 @@ def agreement_of(stored: Iterable[Sweep]) -> tuple[CaseAgreement, ...]:
         if sweep.environment.engine != "cuda" or model is None:
             continue
         for name in sorted(sweep.cases.keys() & model.cases.keys()):
-            agreed = _compare(sweep.cases[name], model.cases[name], sweep.environment.release, sweep.environment.machine)
+            agreed = _compare(sweep.cases[name], model.cases[name], sweep.environment.release, sweep.environment.machine, shows_random=name in random)
             if agreed is not None:
                 found.append(agreed)
     return tuple(found)
 
 
-def _compare(gpu: CaseRecord, model: CaseRecord, release: str, machine: str) -> CaseAgreement | None:
+def _compare(gpu: CaseRecord, model: CaseRecord, release: str, machine: str, *, shows_random: bool) -> CaseAgreement | None:
     """The agreement of two records of one case; None where they cannot be held side by side."""
     theirs, ours = settled(gpu.attempts), settled(model.attempts)
     if gpu.version != model.version or not theirs or not ours or "skipped" in (theirs[0].outcome.kind, ours[0].outcome.kind):
         return None
     real, modelled = theirs[0], ours[0]
     kinds = {attempt.outcome.kind for attempt in theirs}
+    where = _layout if dict(gpu.options) == dict(model.options) else _coinciding
     aspects: dict[str, bool | None] = {
         "outcome": {attempt.outcome.kind for attempt in ours} == kinds,
-        "strip": _same_strips(theirs, modelled, gpu),
+        "strip": _same_strips(theirs, modelled, gpu, _same_pattern if shows_random else _same_values),
         "error": None if not (real.chain or modelled.chain) else [e[0] for e in real.errors] == [e[0] for e in modelled.errors],
-        "addresses": None if not (real.evidence or modelled.evidence) else _layout(real) == _layout(modelled),
+        "addresses": None if not (real.evidence or modelled.evidence) else where(real) == where(modelled),
     }
     why = "; ".join(f"{name}: {_said(real, name)} | model {_said(modelled, name)}" for name, value in aspects.items() if value is False)
     rules = tuple(sorted({rule for attempt in ours for rule in attempt.rules}))
     return CaseAgreement(gpu.case, release, machine, aspects, rules, why)
 
 
-def _same_strips(theirs: tuple[Attempt, ...], modelled: Attempt, gpu: CaseRecord) -> bool | None:
+def _same_strips(
+    theirs: tuple[Attempt, ...], modelled: Attempt, gpu: CaseRecord, same: Callable[[Strip, Strip], bool]
+) -> bool | None:  # fmt: skip
     """Whether the observed sides agree; None where there is nothing to see or the GPU's own attempts differ (luck, timing)."""
     if not theirs[0].strip or len({repr(attempt.strip) for attempt in theirs}) > 1 or gpu.timing:
         return None
-    real = theirs[0].strip
-    if len(real) != len(modelled.strip):
-        return False
-    return all(
-        left.observed is right.observed
-        if isinstance(left.observed, Missing) or isinstance(right.observed, Missing)
-        else equal(left.observed, right.observed, FLOAT_TOLERANCE)
-        for left, right in zip(real, modelled.strip, strict=True)
-    )
+    return len(theirs[0].strip) == len(modelled.strip) and same(theirs[0].strip, modelled.strip)
+
+
+def _same_values(real: Strip, modelled: Strip) -> bool:
+    return all(_equal(left.observed, right.observed) for left, right in zip(real, modelled, strict=True))
+
+
+def _same_pattern(real: Strip, modelled: Strip) -> bool:
+    """Whether the same cells equal their reference, and the same cells equal one another."""
+
+    def pattern(strip: Strip) -> list[bool]:
+        return [_equal(cell.observed, cell.correct) for cell in strip] + [_equal(one.observed, two.observed) for one, two in combinations(strip, 2)]
+
+    return pattern(real) == pattern(modelled)
+
+
+def _equal(left: Value | Missing, right: Value | Missing) -> bool:
+    if isinstance(left, Missing) or isinstance(right, Missing):
+        return left is right
+    return equal(left, right, FLOAT_TOLERANCE)
 
 
 def _layout(attempt: Attempt) -> list[object]:
     """The addresses of an attempt, relative to the lowest as they are stored."""
     return [value for step, value in attempt.evidence if step == "address"]
+
+
+def _coinciding(attempt: Attempt) -> list[object]:
+    """Of each look at addresses, which names share one."""
+    found: list[object] = []
+    for value in _layout(attempt):
+        names: dict[object, set[object]] = {}
+        for name, address in value.items() if isinstance(value, Mapping) else ():
+            names.setdefault(address, set()).add(name)
+        found.append(sorted(sorted(map(str, group)) for group in names.values()))
+    return found
 
 
 def _said(attempt: Attempt, aspect: str) -> str:

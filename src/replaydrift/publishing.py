@@ -50,7 +50,7 @@ def publish_report(
 
 
 def _agreement(report: Overview) -> tuple[CaseAgreement, ...]:
-    return agreement_of(sweep for machine in report.machines for sweep in machine.sweeps.values())
+    return agreement_of((sweep for machine in report.machines for sweep in machine.sweeps.values()), report.catalogue.random)
 
 
 def _costs(store: Store) -> tuple[Costs, ...]:

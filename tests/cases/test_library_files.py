@@ -15,6 +15,7 @@ from expected_values import EXPECTED
 from gathered_values import expected
 
 from replaydrift.catalogue import Catalogue, read_catalogue
+from replaydrift.explanations import read_reasons
 from replaydrift.library import Case, read_library
 from replaydrift.values import equal
 
@@ -55,7 +56,7 @@ DIFFERENT_ON_2_14 = {
     "freed-cpu-input/bug",
     "freed-cpu-input/fix-keep-alive",
     "freed-cpu-input/fix-gpu-tensor",
-    "freed-cpu-input/bug-pinned",
+    "freed-cpu-input/bug-pinned",  # An H200 does as the page says.
     "replay-order/fix-capture-order",
 }
 
@@ -213,10 +214,11 @@ def test_sizes_for_the_model_are_options_of_the_case() -> None:
 
 
 def test_the_table_of_values_agrees_with_the_claims() -> None:
-    """What the tests expect of each case on 2.14 is what the seed measured there, as far as it printed it."""
+    """What the tests expect of each case on 2.14 is what the seed measured there, as far as it printed it and nobody says why it is not so."""
+    otherwise = {reason.case for reason in read_reasons(FOLDER.parent / "explanations.toml") if reason.source == "seed"}
     for name, notes in _catalogue().notes.items():
         for claim in notes.claims:
-            if claim.source == "seed":
+            if claim.source == "seed" and name not in otherwise:
                 outcome, values = expected(name, (2, 14))
                 assert outcome == "skipped" or outcome.partition(":")[0] == claim.says.partition(":")[0], name
                 assert claim.says.partition(":")[2].strip() in outcome, name

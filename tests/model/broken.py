@@ -125,12 +125,18 @@ def kernels_are_loaded_before_they_are_launched() -> None:
 
 
 def captured_pinned_blocks_are_handed_out_again() -> None:
-    """A pinned block that a graph copies from is free once its tensor dies."""
+    """A pinned block that a graph copies from is free once its tensor dies, wherever it was made."""
     from replaydrift.model.pinned import PinnedAllocator
 
-    PinnedAllocator.record = lambda _self, tensor: tensor.untyped_storage().data_ptr()
-    PinnedAllocator.forget = lambda *_: None
+    PinnedAllocator.record = lambda *_: None
     PinnedAllocator.busy = lambda *_: None
+
+
+def pinned_blocks_are_never_handed_out_again() -> None:
+    """Every pinned tensor gets new memory."""
+    from replaydrift.model.pinned import PinnedAllocator
+
+    PinnedAllocator._gone = lambda *_: None
 
 
 def the_host_may_wait_in_a_capture() -> None:

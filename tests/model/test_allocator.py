@@ -61,6 +61,31 @@ class TestSizes:
         assert {2 * MIB, 20 * MIB} == set(allocator.segments.values())
 
 
+class TestEqualBlocks:
+    """Which of several equal free blocks is taken."""
+
+    @pytest.mark.parametrize("oldest_first", [False, True])
+    def test_the_lowest_address_up_to_2_11_and_the_oldest_segment_since(self, oldest_first: bool) -> None:
+        """Segments of one large request lie each below the one before, so the two rules take different ones."""
+        allocator = CachingAllocator(START, START + (1 << 33), oldest_first=oldest_first)
+        older, younger = allocator.allocate(16 * MIB, stream=0), allocator.allocate(16 * MIB, stream=0)
+        addresses = older.address, younger.address
+        assert addresses[1] == addresses[0] - 16 * MIB
+        allocator.free(older)
+        allocator.free(younger)
+
+        assert allocator.allocate(16 * MIB, stream=0).address == addresses[0 if oldest_first else 1]
+
+    def test_within_a_segment_the_lowest_address_is_taken(self) -> None:
+        """Its blocks are equally old."""
+        allocator = CachingAllocator(START, START + (1 << 33), oldest_first=True)
+        blocks = [allocator.allocate(512, stream=0) for _ in range(6)]
+        for position in (3, 1):
+            allocator.free(blocks[position])
+
+        assert allocator.allocate(512, stream=0).address == START + 512
+
+
 class TestSplit:
     """When the rest of a block becomes a block of its own."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 
 import pytest
 
@@ -31,6 +32,22 @@ class TestLostCapture:
         with pytest.raises(RuntimeError, match="already recording") if refused else contextlib.nullcontext():
             with torch.cuda.graph(torch.cuda.CUDAGraph(), pool=pool):
                 torch.ones(1, device="cuda") + 1
+
+    @pytest.mark.parametrize(
+        ("release", "text"),
+        [("2.12.1", "due to a previous error during capture"), ("2.13.0", 'cpp":2213.*Invalid stream'), ("2.15.0", 'cpp":2362')],
+    )
+    def test_what_goes_on_in_it_is_refused(self, release, text):
+        """An error that was caught spoils what follows: its launch, and from 2.13 on its memory already."""
+        from replaydrift.model import rules
+
+        rules.put_in_force(release)
+        x = torch.ones(1, device="cuda")
+        with pytest.raises(RuntimeError, match="previous error") as lost, torch.cuda.graph(torch.cuda.CUDAGraph()):
+            with contextlib.suppress(RuntimeError):
+                torch.cuda.synchronize()
+            x + 1
+        assert re.search(text, str(lost.value.__context__))
 
     @pytest.mark.parametrize(("release", "kept"), [("2.13.0", 128 << 20), ("2.14.1", 0)])
     def test_memory_is_given_back(self, release, kept):

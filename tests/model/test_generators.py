@@ -92,6 +92,7 @@ def test_a_capture_takes_only_the_seed_that_is_set() -> None:
 
 def test_what_a_capture_cannot_hold_is_refused() -> None:
     """In a capture no generator is made or copied, and none says how far it has come."""
+    torch.cuda.init()
     generator = torch.cuda.default_generators[0]
     graph, x = torch.cuda.CUDAGraph(), torch.ones(1, device="cuda")
     with torch.cuda.graph(graph):

@@ -17,6 +17,53 @@ def _captured(body):
     return graph, y
 
 
+class TestBlocks:
+    """Which pinned memory is handed out again once its tensor is gone."""
+
+    def test_a_block_from_before_the_capture_goes_to_the_next_tensor(self):
+        """A graph that copies from it then copies what that one holds."""
+        host = torch.full((4,), 3.0).pin_memory()
+        address, target, graph = host.data_ptr(), torch.zeros(4, device="cuda"), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            target.copy_(host, non_blocking=True)
+        del host
+        other = torch.full((4,), 104.0).pin_memory()
+        graph.replay()
+
+        assert other.data_ptr() == address
+        assert target.tolist() == [104] * 4
+
+    def test_a_block_from_before_the_capture_is_not_had_within_it(self):
+        """Whether the recorded copy has been made cannot be asked before the capture has ended."""
+        host, graph = torch.full((4,), 3.0).pin_memory(), torch.cuda.CUDAGraph()
+        address = host.data_ptr()
+        with torch.cuda.graph(graph):
+            y = host.to("cuda", non_blocking=True)
+            del host
+            inside = torch.full((4,), 5.0).pin_memory()
+        after = torch.full((4,), 6.0).pin_memory()
+        graph.replay()
+
+        assert inside.data_ptr() != address
+        assert after.data_ptr() == address
+        assert y.tolist() == [6] * 4
+
+    def test_a_block_made_in_the_capture_is_withheld_until_the_graph_is_gone(self):
+        """Its tensor is gone when the line ends, and the replay reads it all the same."""
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            host = torch.full((4,), 3.0).pin_memory()
+            address, y = host.data_ptr(), host.to("cuda", non_blocking=True)
+            del host
+        other = torch.full((4,), 104.0).pin_memory()
+        graph.replay()
+
+        assert other.data_ptr() != address
+        assert y.tolist() == [3] * 4
+        graph.reset()
+        assert torch.full((4,), 5.0).pin_memory().data_ptr() == address
+
+
 class TestLayouts:
     """A copy in one piece reads pinned memory in place; any other goes through pageable memory."""
 

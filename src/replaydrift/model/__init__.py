@@ -101,7 +101,7 @@ def _fresh() -> None:
 
     import torch
 
-    from replaydrift.model import arena, loading, rules
+    from replaydrift.model import arena, loading, random, rules, starting
     from replaydrift.model.clock import CLOCK
     from replaydrift.model.device import DEVICE
 
@@ -113,4 +113,5 @@ def _fresh() -> None:
     CLOCK.__init__()  # type: ignore[misc]
     rules._USED.clear()
     loading.forget()
-    torch.cuda.default_generators[0].manual_seed(torch.initial_seed())
+    random.default_generators()[0].manual_seed(torch.initial_seed())
+    starting.stop()

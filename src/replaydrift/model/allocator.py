@@ -2,8 +2,11 @@
 
 The rules are those of `c10/cuda/CUDACachingAllocator.cpp`: sizes rounded to 512 bytes; a small pool (requests up to 1 MiB,
 from segments of 2 MiB) and a large one (segments of 20 MiB, or a multiple of 2 MiB for requests from 10 MiB on); best fit
-among the free blocks of the same stream, the lowest address first; a block split when enough would be left over; free
-neighbours joined. Each private pool has free lists of its own.
+among the free blocks of the same stream; of equal ones that of the oldest segment where `oldest_first` says so, then the lowest
+address; a block split when enough would be left over; free neighbours joined. Each private pool has free lists of its own.
+
+Where segments lie is the driver's choice. As an H200's does, small ones follow one another upwards, and each for one large request lies
+below the one before.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ ROUND_LARGE: Final = 2 << 20
 DEFAULT_POOL: Final = (0, 0)
 
 PoolId = tuple[int, int]
+Key = tuple[int, int, int, int]
 
 
 class OutOfMemory(Exception):  # noqa: N818 - the field's word
@@ -41,6 +45,7 @@ class Block:
     stream: int
     pool: Pool
     small: bool
+    age: int = 0  # the number of its segment, where that decides between equal blocks
     requested: int = 0
     allocated: bool = False
     before: Block | None = None
@@ -49,9 +54,9 @@ class Block:
     uses: dict[int, float] = field(default_factory=dict)
 
     @property
-    def key(self) -> tuple[int, int, int]:
+    def key(self) -> Key:
         """What a free list is ordered by."""
-        return self.stream, self.size, self.address
+        return self.stream, self.size, self.age, self.address
 
     @property
     def whole_segment(self) -> bool:
@@ -68,7 +73,7 @@ class Pool:
     live: int = 0
     kept: bool = False  # the graph of a lost capture is gone and, on old releases, still holds it
     under_way: bool = False  # a capture into the pool was lost and, on old releases, never counted as ended
-    free: dict[bool, list[tuple[tuple[int, int, int], Block]]] = field(default_factory=lambda: {True: [], False: []})
+    free: dict[bool, list[tuple[Key, Block]]] = field(default_factory=lambda: {True: [], False: []})
 
 
 class Count:
@@ -117,6 +122,8 @@ class CachingAllocator:
         end: int,
         on_segment_free: Callable[[int, int], None] = lambda _address, _size: None,
         before_segment: Callable[[int], None] = lambda _stream: None,
+        *,
+        oldest_first: bool = False,
     ) -> None:
         self.start, self.end = start, end
         self.pools: dict[PoolId, Pool] = {DEFAULT_POOL: Pool(DEFAULT_POOL)}
@@ -126,6 +133,7 @@ class CachingAllocator:
         self._holes: list[tuple[int, int]] = [(start, end - start)]  # address, size: ordered, never adjacent
         self._on_segment_free = on_segment_free
         self._before_segment = before_segment
+        self._oldest_first = oldest_first
 
     def allocate(self, requested: int, stream: int, pool: PoolId = DEFAULT_POOL) -> Block:
         """A block of at least `requested` bytes for work on `stream`; OutOfMemory where there is no room."""
@@ -135,7 +143,7 @@ class CachingAllocator:
         block = self._best_fit(home, small, stream, size) or self._new_segment(home, small, stream, size)
         left = block.size - size
         if left >= MIN_BLOCK if small else left > SMALL_REQUEST:
-            rest = Block(block.address + size, left, stream, home, small, before=block, after=block.after)
+            rest = Block(block.address + size, left, stream, home, small, block.age, before=block, after=block.after)
             if rest.after:
                 rest.after.before = rest
             block.after, block.size = rest, size
@@ -202,7 +210,7 @@ class CachingAllocator:
 
     def _best_fit(self, pool: Pool, small: bool, stream: int, size: int) -> Block | None:
         entries = pool.free[small]
-        at = bisect_left(entries, (stream, size, -1), key=lambda entry: entry[0])
+        at = bisect_left(entries, (stream, size, -1, -1), key=lambda entry: entry[0])
         if at == len(entries) or entries[at][1].stream != stream:
             return None
         return entries.pop(at)[1]
@@ -221,26 +229,28 @@ class CachingAllocator:
             length = LARGE_SEGMENT
         else:
             length = -(-size // ROUND_LARGE) * ROUND_LARGE
-        address = self._hole(length)
+        large = size >= BIG_REQUEST
+        address = self._hole(length, from_above=large)
         if address is None:
             self.empty_cache()
-            address = self._hole(length)
+            address = self._hole(length, from_above=large)
         if address is None:
             raise OutOfMemory(size)
         self.segments[address] = length
         for statistics in (self.statistics, self.statistics_of[small]):
             statistics.reserved.add(length)
             statistics.segments.add(1)
-        return Block(address, length, stream, pool, small)
+        return Block(address, length, stream, pool, small, self.statistics.segments.gained if self._oldest_first else 0)
 
-    def _hole(self, length: int) -> int | None:
-        for position, (address, size) in enumerate(self._holes):
+    def _hole(self, length: int, *, from_above: bool) -> int | None:
+        for position in sorted(range(len(self._holes)), reverse=from_above):
+            address, size = self._holes[position]
             if size >= length:
                 if size == length:
                     del self._holes[position]
                 else:
-                    self._holes[position] = (address + length, size - length)
-                return address
+                    self._holes[position] = (address, size - length) if from_above else (address + length, size - length)
+                return address + size - length if from_above else address
         return None
 
     def _give_back(self, block: Block) -> None:

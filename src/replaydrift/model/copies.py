@@ -90,11 +90,13 @@ def _duration(tensor: torch.Tensor) -> float:
 
 
 def _keep(tensor: torch.Tensor) -> None:
-    """A captured copy withholds the pinned block that it reads or writes."""
+    """A captured copy withholds the pinned block that it reads or writes, where that was allocated in the capture."""
     capture = DEVICE.capture
     if capture is not None and is_pinned(tensor):
-        rules.use("captured-pinned-withheld")
-        capture.host_blocks.append(PINNED.record(tensor))
+        address = PINNED.record(tensor)
+        if address is not None:
+            rules.use("captured-pinned-withheld")
+            capture.host_blocks.append(address)
 
 
 def _reads_in_place(host: torch.Tensor, other: torch.Tensor) -> bool:

@@ -76,7 +76,9 @@ class Device:
     """All state of the modelled GPU."""
 
     def __init__(self) -> None:
-        self.allocator = CachingAllocator(arena.DEVICE_START, arena.DEVICE_END, self._unmapped, self._segment_wanted)
+        self.allocator = CachingAllocator(
+            arena.DEVICE_START, arena.DEVICE_END, self._unmapped, self._segment_wanted, oldest_first=rules.holds("oldest-of-equal-blocks")
+        )
         self.captures: dict[int, Capture] = {}  # by stream that takes part
         self.blocks: dict[int, Block] = {}  # live blocks by address
         self._current = _Current()
@@ -161,6 +163,8 @@ class Device:
         where = self.stream if stream is None else stream
         if pool is None:
             capture = self.captures.get(where)
+            if capture and capture.invalid and rules.holds("lost-capture-refuses-memory"):
+                raise RuntimeError(rules.text("lost-capture-refuses-memory"))
             pool = self.pool_for(capture) if capture else self.pool_in_use
         if self._deferred:
             self._free_deferred()

@@ -14,7 +14,7 @@ import torch
 from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from replaydrift.model import accumulation, blas, conditionals, random, waiting
+from replaydrift.model import accumulation, blas, conditionals, random, starting, waiting
 from replaydrift.model.arena import on_device
 from replaydrift.model.clock import CLOCK
 from replaydrift.model.costs import COSTS
@@ -76,6 +76,7 @@ def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if DEVICE.observer is not None:
             DEVICE.observer.host_ran(args, kwargs, traits)
         return on_host(func, args, kwargs)
+    starting.start()
     return on_device_run(func, args, kwargs, traits, tensors)
 
 

@@ -39,8 +39,10 @@ def _why(allocation: Allocation, operation: Operation, graph: Graph, owner: Allo
     does = "reads and writes" if reads and writes else "writes" if writes else "reads"
     kind = "pinned host memory" if allocation.pinned else "the tensor"
     text = f"Graph {graph.number} {does} {kind} that was allocated here (`{operation.short}` has its address), and nobody keeps it: "
+    if allocation.withheld:
+        return text + "torch withholds a pinned block that the capture itself allocated, and that is all that keeps the bytes what they were."
     if allocation.pinned:
-        return text + "torch withholds a pinned block that a capture used, so the bytes stay what they were, but that is all that saves it."
+        return text + "its block is free, and the next pinned tensor of the size gets it: each replay then copies that one's bytes."
     if owner is None:
         return text + "its block is free, and the next tensor of the size may get it."
     return text + "its block has gone to another tensor" + (", which each replay writes over." if writes else ", and each replay reads that one.")

@@ -202,8 +202,6 @@ class GraphBase:
             CLOCK.push(end if node.at_end else start, node.work)
         CLOCK.wait(stream, last)
         CLOCK.pump()
-        for address in self._host_blocks:
-            PINNED.busy(address, last)
 
     def _as_child(self, capture: Capture, stream: int) -> None:
         """Replayed while another graph is captured: its nodes become part of that graph."""

@@ -67,7 +67,7 @@ class Observer:
     def pinned(self, address: int, size: int) -> None:
         """A pinned block was handed out; torch has waited for copies that used it before."""
         self._shadow.forget(address, address + size)
-        self._live[address] = Allocation(address, size, -1, here(), pinned=True)
+        self._live[address] = Allocation(address, size, -1, here(), pinned=True, withheld=DEVICE.capture is not None)
 
     def unpinned(self, address: int) -> None:
         """The last tensor on a pinned block has gone."""

@@ -15,7 +15,11 @@ _ROUND: Final = 512
 
 
 class PinnedAllocator:
-    """Blocks of powers of two. A block that a capture touched is withheld for as long as a graph that recorded it lives."""
+    """Blocks of powers of two.
+
+    A block that was handed out in a capture, and that a recorded copy touches, is withheld for as long as a graph that recorded it lives.
+    One from before the capture is free once its tensor is gone and the capture has ended, whatever a graph will read there.
+    """
 
     def __init__(self) -> None:
         self._next = arena.DEVICE_END
@@ -23,6 +27,8 @@ class PinnedAllocator:
         self._busy_until: dict[int, float] = {}
         self._sizes: dict[int, int] = {}
         self._recorded: dict[int, int] = {}  # address: number of captures that hold it
+        self._made_in: dict[int, object] = {}  # address: the capture in which it was handed out
+        self._touched_in: dict[int, object] = {}  # address: the last capture that recorded a copy of a block from before it
         self._waiting: list[int] = []
         self.owned, self.owned_bytes, self.active, self.active_bytes = Count(), Count(), Count(), Count()
 
@@ -30,6 +36,9 @@ class PinnedAllocator:
         """A tensor of this form in pinned memory."""
         length = max(_ROUND, 1 << (max(nbytes, 1) - 1).bit_length())
         address = self._take(length)
+        self._made_in.pop(address, None)
+        if DEVICE.capture is not None:
+            self._made_in[address] = DEVICE.capture
         if DEVICE.observer is not None:
             DEVICE.observer.pinned(address, length)
         return arena.strided(arena.storage_at(address, nbytes, lambda: self._gone(address)), dtype, size, stride)
@@ -42,9 +51,12 @@ class PinnedAllocator:
         """The same, by the block's address: a replay uses the blocks its graph recorded."""
         self._busy_until[address] = max(self._busy_until.get(address, 0.0), until)
 
-    def record(self, tensor: torch.Tensor) -> int:
-        """Withhold the tensor's block, since a capture has recorded its address; returns the address, for `forget`."""
+    def record(self, tensor: torch.Tensor) -> int | None:
+        """The address of the tensor's block, for `forget`, where the capture that records a copy of it withholds it; else None."""
         address = tensor.untyped_storage().data_ptr()
+        if self._made_in.get(address) is not DEVICE.capture:
+            self._touched_in[address] = DEVICE.capture
+            return None
         self._recorded[address] = self._recorded.get(address, 0) + 1
         return address
 
@@ -65,7 +77,8 @@ class PinnedAllocator:
     def _take(self, length: int) -> int:
         still: list[int] = []
         for address in self._waiting:
-            if address in self._recorded or self._busy_until.get(address, 0.0) > CLOCK.now:
+            in_use = DEVICE.capture is not None and self._touched_in.get(address) is DEVICE.capture
+            if in_use or address in self._recorded or self._busy_until.get(address, 0.0) > CLOCK.now:
                 still.append(address)
                 continue
             self._free.setdefault(self._sizes[address], []).append(address)

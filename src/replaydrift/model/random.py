@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 import torch
@@ -185,9 +186,15 @@ def state_blocks(stream: int) -> list[Block]:
     return [DEVICE.allocate(8, stream, DEFAULT_POOL) for _ in range(2)]
 
 
+@cache
+def default_generators() -> tuple[Any, ...]:
+    """The device's default generator, one for the one device: what `torch.cuda.default_generators` is once CUDA has started."""
+    return (CudaGenerator("cuda"),)
+
+
 def default_state() -> State:
     """The state of the device's default generator."""
-    return state_of(torch.cuda.default_generators[0])
+    return state_of(default_generators()[0])
 
 
 def state_of(generator: Any) -> State:

@@ -47,12 +47,19 @@ def _gone(root: str, line: int) -> str:
     return f'it->second->use_count > 0 INTERNAL ASSERT FAILED at "{root}/c10/cuda/CUDACachingAllocator.cpp":{line}, please report a bug to PyTorch. '
 
 
+def _lost(line: int) -> str:
+    """What torch says of an allocation for a capture that was lost; the line is the release's own."""
+    place = f'"/__w/pytorch/pytorch/c10/cuda/CUDACachingAllocator.cpp":{line}, please report a bug to PyTorch. '
+    return f"info.status != cudaStreamCaptureStatusInvalidated INTERNAL ASSERT FAILED at {place}Invalid stream capture status"
+
+
 H200: Final = "an H200 with torch 2.11.0 to 2.15.0, driver 580"
 PER_CAPTURE: Final = "pytorch/pytorch pull request 176752"
 LAZY: Final = "pytorch/pytorch pull request 176753"
 RULES: Final = (
     Rule("pageable-refused", "2.11", "9.9", PAGEABLE, f"{H200}: freed-cpu-input; the text stands in libtorch_cuda.so of these releases"),
-    Rule("captured-pinned-withheld", "2.11", "9.9", "", f"{H200}: freed-cpu-input/bug-pinned"),
+    Rule("captured-pinned-withheld", "2.11", "9.9", "",
+         f"pytorch/pytorch pull request 167507; {H200}: host-memory/two-uploads, and freed-cpu-input/bug-pinned for a block from before the capture"),
     Rule("unregistered-generator-refused", "2.11", "2.11", NOT_IN_CAPTURE_MODE, f"{H200}: rng/custom-unregistered on 2.11.0"),
     Rule("unregistered-generator-refused", "2.12", "2.13", NOT_REGISTERED, f"{H200}: rng/custom-unregistered on 2.12.1 and 2.13.0; {PER_CAPTURE}"),
     Rule("generator-registered-on-first-use", "2.14", "9.9", "", f"{H200}: rng/custom-unregistered on 2.14.1 and 2.15.0; {LAZY}"),
@@ -83,6 +90,12 @@ RULES: Final = (
          f"{H200}: pinned/bug-eager gives 0,9,9,9; CUDA's documentation of lazy loading: loading may synchronise"),
     Rule("zeros-are-memory-sets", "2.15", "9.9", "",
          f"{H200}: graph-events/feed-bug gives 2,2,4 on 2.15.0; pytorch/pytorch pull request 195303; libtorch_cuda.so of 2.15.0 has zero_cuda_", mechanism=True),
+    Rule("lost-capture-refuses-memory", "2.13", "2.13", _lost(2213), f"{H200}: streams-threads/thread-memory-bug on 2.13.0"),
+    Rule("lost-capture-refuses-memory", "2.14", "2.14", _lost(2214), f"{H200}: streams-threads/thread-memory-bug on 2.14.1"),
+    Rule("lost-capture-refuses-memory", "2.15", "9.9", _lost(2362), f"{H200}: streams-threads/thread-memory-bug on 2.15.0"),
+    Rule("oldest-of-equal-blocks", "2.12", "9.9", "",
+         f"{H200}: parallel-replay on 2.11.0 beside later ones; pytorch/pytorch pull requests 178362 and 183591; the names of the comparators in libc10_cuda.so",
+         mechanism=True),
     Rule("sync-in-capture", "2.11", "9.9", "", f"{H200}: hidden-scalar/grad-scaler-bug; CUDA's documentation of stream capture"),
     Rule("empty-capture-warns", "2.11", "9.9", "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream.",
          "torch's own source, CUDAGraph.cpp"),

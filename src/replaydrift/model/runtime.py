@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import threading
 import time
 from collections import namedtuple
@@ -10,7 +11,7 @@ from typing import Any
 
 import torch
 
-from replaydrift.model import arena, blas, graphs, lacking, mempools, random, rules, statistics, streams
+from replaydrift.model import arena, blas, graphs, lacking, mempools, random, rules, starting, statistics, streams
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE
@@ -154,12 +155,15 @@ def _reload(name: str) -> None:
 def _patch_python() -> None:
     cuda: Any = torch.cuda
     cuda._initialized = True
-    cuda._lazy_init = lambda: None
+    cuda.init = starting.start
+    for module in [cuda, *(found for name, found in sys.modules.items() if name.startswith("torch.cuda."))]:
+        for name, ours in (("_lazy_init", starting.start), ("_lazy_call", starting.once_started), ("current_device", starting.current_device)):
+            if name in vars(module):  # Its own name for torch's function.
+                setattr(module, name, ours)
     cuda.is_initialized = lambda: True
     cuda.is_available = lambda: True
     cuda._is_compiled = lambda: True
     cuda.device_count = lambda: 1
-    cuda.current_device = lambda: 0
     cuda._exchange_device = cuda._maybe_exchange_device = _exchange_device
     cuda._sleep = _sleep
     cuda.nvtx._nvtx = _Ranges()
@@ -169,7 +173,7 @@ def _patch_python() -> None:
     cuda.is_bf16_supported = lambda *_arguments, **_more: True
     cuda.mem_get_info = _of_the_one_device(_mem_get_info)
     cuda.memory.mem_get_info = cuda.mem_get_info
-    cuda.default_generators = (random.CudaGenerator("cuda"),)
+    starting.stop()
     cuda._is_in_bad_fork = lambda: False
     torch.Generator = random.CudaGenerator  # type: ignore[misc]
     torch.backends.cuda.is_built = lambda: True

@@ -8,6 +8,7 @@ import torch
 
 from replaydrift.model.clock import CLOCK
 from replaydrift.model.device import DEVICE, Node
+from replaydrift.model.failures import CAPTURE_INVALIDATED, cuda_error
 
 
 def submit(
@@ -17,6 +18,8 @@ def submit(
     stream, capture = DEVICE.stream, DEVICE.capture
     operation = DEVICE.observer.submitted(name, stream, capture, reads, writes) if DEVICE.observer is not None else None
     if capture is not None:
+        if capture.invalid:  # By another thread, or by an error that was caught.
+            raise cuda_error(CAPTURE_INVALIDATED)
         capture.add(stream, Node(work, microseconds, (), name, at_end, operation=operation))
         return 0.0
     end = CLOCK.submit(stream, microseconds, work, at_end=at_end)
