@@ -129,6 +129,35 @@ def test_accept_then_pass_then_rot(home: Path) -> None:
     assert "Explanations that match nothing any more" in text
 
 
+def test_advice_belongs_to_its_cause(home: Path) -> None:
+    """`accept` drafts title and advice as empty lines; what one entry says of a cause holds for all with the same why, in text and JSON."""
+    put(MID, "raised:E: text", "raised:E: text")
+    put(NEW, "correct", "correct")
+    assert run("accept", "2.13.0", "2.14.1", "--why", "one cause")[0] == 0
+    path = Path("explanations.toml")
+    assert path.read_text().count('title = ""\nadvice = ""\n') == 2
+    assert "What to do" not in run("check", "2.13.0", "2.14.1")[1]
+    path.write_text(path.read_text().replace('title = ""\nadvice = ""', 'title = "It works"\nadvice = "Use it."', 1))
+    assert {(one.case, one.title, one.advice) for one in read_explanations(path)} == {
+        ("g/bug", "It works", "Use it."),
+        ("g/fix", "It works", "Use it."),
+    }
+    assert run("check", "2.13.0", "2.14.1")[1].count("What to do: Use it.") == 1
+    tree = json.loads(run("check", "2.13.0", "2.14.1", "--json")[1])
+    assert [entry["advice"] for finding in tree["findings"] for entry in finding["explained_by"]] == ["Use it."] * 2
+
+
+def test_a_guide_of_the_command_line(home: Path) -> None:
+    """`check --guide` prints the page, and exits as the check does."""
+    put(MID, "raised:E: text")
+    put(NEW, "correct")
+    code, text = run("check", "2.13.0", "2.14.1", "--guide")
+    assert code == 1
+    assert text.startswith("<!-- Generated")
+    assert "- **`g/bug`** (since 2.14.1)\n  - **Open:** nobody has explained this yet." in text
+    assert "g/bug" not in run("check", "2.13.0", "2.14.1", "--guide", "--cases", "g/fix")[1]
+
+
 def test_an_entry_speaks_of_the_version_not_of_the_build(home: Path) -> None:
     """A default wheel is named without its build, so the entry holds for a CPU wheel of the same version too."""
     put(MID, "raised:E: text")
@@ -229,6 +258,9 @@ def test_reasons_hold_from_their_release_on(tmp_path: Path) -> None:
         read_reasons(path)
 
 
+WHOLE = '[[change]]\ncase="c"\nmachine="m"\nfrom="1"\nto="2"\nchange="x"\nbefore="b"\nafter="a"\nwhy="w"\n'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -239,6 +271,10 @@ def test_reasons_hold_from_their_release_on(tmp_path: Path) -> None:
             '[[change]]\ncase="c"\nmachine="m"\nfrom="1"\nto="2"\nchange="x"\nbefore="b"\nafter="a"\nwhy="w"\nnote="n"\n',
             "unknown key 'note'",
         ),
+        (f"{WHOLE}advice=1\n", "'advice' is int: expected text"),
+        (f'{WHOLE}title="It broke."\n', "'title' is 'It broke.': expected a few words on one line, without a full stop"),
+        (f'{WHOLE}title="It\\nbroke"\n', "expected a few words on one line"),
+        (f'{WHOLE}advice="a"\n{WHOLE}advice="b"\n', "'advice' is 'b', and 'a' at another entry with the same 'why'"),
     ],
 )
 def test_broken_explanations(tmp_path: Path, text: str, message: str) -> None:

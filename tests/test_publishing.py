@@ -13,6 +13,8 @@ from replaydrift.cli import cli
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.records import Block, Costs, Subject, Visit
 from replaydrift.errors import StoreError
+from replaydrift.explanations import Explanation
+from replaydrift.guide import Wanted
 from replaydrift.library import read_library
 from replaydrift.publishing import BEGIN, END, Known, publish_report, stale_files
 from replaydrift.store import Store
@@ -84,6 +86,28 @@ def test_stale(filled: Store, catalogue: Catalogue, tmp_path: Path, readme: Path
     publish_report(filled, catalogue, Known(), reports, readme)
     assert stale_files(filled, catalogue, Known(), reports, readme) == ()
     assert (reports / "upgrade-2.13-to-2.15.md").read_text() == "written by a person"
+
+
+def test_guides(filled: Store, catalogue: Catalogue, tmp_path: Path) -> None:
+    """A wanted guide is written; new results, another advice and an edit make it stale; without its releases it is not written and goes."""
+    wanted = Wanted("upgrade.md", "h200", "2.13.0", "2.15.0")
+    known, reports = Known(guides=(wanted,)), tmp_path / "reports"
+    guide = reports / "upgrade.md"
+    publish_report(filled, catalogue, known, reports)
+    assert not guide.exists()
+    filled.write(environment("2.15.0+cu132"), [record("correct", case="g/bug")])
+    assert guide in stale_files(filled, catalogue, known, reports)
+    publish_report(filled, catalogue, known, reports)
+    assert "- **`g/bug`** (since 2.15.0)" in guide.read_text()
+    assert stale_files(filled, catalogue, known, reports) == ()
+    entry = Explanation("g/bug", "*", "2.14.1", "2.15.0", "fixed", "wrong", "correct", "why", "", advice="Be glad.")
+    assert guide in stale_files(filled, catalogue, Known((entry,), guides=(wanted,)), reports)
+    guide.write_text(guide.read_text() + "by hand")
+    assert stale_files(filled, catalogue, known, reports) == (guide,)
+    gone = Known(guides=(Wanted("upgrade.md", "b200", "2.13.0", "2.15.0"),))
+    assert stale_files(filled, catalogue, gone, reports) == (guide,)
+    publish_report(filled, catalogue, gone, reports)
+    assert not guide.exists()
 
 
 def test_new_results_make_it_stale(filled: Store, catalogue: Catalogue, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ class Check:
 
         One that the old release alone skips is not among them: it asks for what that release did not have, so nobody relies on it.
         """
-        return tuple(finding for finding in self.findings if finding.change.change in UNDECIDED and not _is_new(finding.change))
+        return tuple(finding for finding in self.findings if finding.change.change in UNDECIDED and not is_new(finding.change))
 
     @property
     def unexplained_costs(self) -> tuple[CostFinding, ...]:
@@ -182,8 +182,8 @@ def _at(tree: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     return node
 
 
-def _is_new(change: Change) -> bool:
-    """True where the old release skips a case and the new one runs it."""
+def is_new(change: Change) -> bool:
+    """True where the old release skips a case and the new one runs it: it asks for what the old one did not have."""
     old, new = (settled(record.attempts) if record else () for record in (change.old, change.new))
     return bool(old and new) and old[0].outcome.kind == "skipped" and {attempt.outcome.kind for attempt in new}.isdisjoint({"skipped", "broken"})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,8 @@ else:
 
 FILE: Final = Path("explanations.toml")
 _REASON_KEYS: Final = ("case", "source", "since", "why", "link")
-_KEYS: Final = ("case", "machine", "from", "to", "change", "before", "after", "why", "link")
+_KEYS: Final = ("case", "machine", "from", "to", "change", "before", "after", "why")
+_OPTIONAL: Final = ("link", "title", "advice")
 ANY_MACHINE: Final = "*"
 
 
@@ -30,7 +31,10 @@ class ExplanationError(ReplaydriftError):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One known change of one case: its own step from release to release, what was before and after, why, and a link."""
+    """One known change of one case: its own step from release to release, what was before and after, why, and a link.
+
+    `title` says in a few words what changed, `advice` whom it concerns and what to do; an upgrade guide prints both.
+    """
 
     case: str
     machine: str
@@ -41,6 +45,8 @@ class Explanation:
     after: str
     why: str
     link: str
+    title: str = ""
+    advice: str = ""
 
     def speaks_of(self, machine: str) -> bool:
         """True for its own machine; `*` speaks of every machine."""
@@ -65,7 +71,7 @@ class Reason:
 
 def read_reasons(path: Path = FILE) -> tuple[Reason, ...]:
     """The `[[difference]]` entries in file order; none without the file. ExplanationError lists every broken rule."""
-    entries = _tree(path).get("difference", [])
+    entries = read_tree(path).get("difference", [])
     problems = [
         f"{path}: difference {number}: has the keys {', '.join(sorted(entry))}: expected text for {', '.join(_REASON_KEYS)} (link may be left out)"
         for number, entry in enumerate(entries, 1)
@@ -77,21 +83,39 @@ def read_reasons(path: Path = FILE) -> tuple[Reason, ...]:
 
 
 def read_explanations(path: Path = FILE) -> tuple[Explanation, ...]:
-    """The entries in file order; none without the file. ExplanationError lists every broken rule."""
-    entries = _tree(path).get("change", [])
+    """The entries in file order; none without the file. ExplanationError lists every broken rule.
+
+    Entries with the same `why` have one cause: a title or an advice that one of them gives is that of all.
+    """
+    entries = read_tree(path).get("change", [])
     problems = [problem for number, entry in enumerate(entries, 1) for problem in _problems(entry, f"{path}: entry {number}")]
     if problems:
         raise ExplanationError("\n".join(problems))
-    return tuple(
+    read = [
         Explanation(
-            entry["case"], entry["machine"], entry["from"], entry["to"], entry["change"],
-            entry["before"], entry["after"], entry["why"].strip(), entry.get("link", ""),
+            entry["case"], entry["machine"], entry["from"], entry["to"], entry["change"], entry["before"], entry["after"],
+            entry["why"].strip(), entry.get("link", ""), entry.get("title", "").strip(), entry.get("advice", "").strip(),
         )
         for entry in entries
-    )  # fmt: skip
+    ]  # fmt: skip
+    given = {key: _given(read, key, path) for key in ("title", "advice")}
+    return tuple(replace(entry, title=given["title"].get(entry.why, ""), advice=given["advice"].get(entry.why, "")) for entry in read)
 
 
-def _tree(path: Path) -> dict[str, Any]:
+def _given(entries: Iterable[Explanation], key: str, path: Path) -> dict[str, str]:
+    """What people wrote under `key`, by the cause it belongs to; ExplanationError where one cause has two texts."""
+    given: dict[str, str] = {}
+    problems = []
+    for entry in entries:
+        text = getattr(entry, key)
+        if text and given.setdefault(entry.why, text) != text:
+            problems.append(f"{path} ({entry.case}): {key!r} is {text!r}, and {given[entry.why]!r} at another entry with the same 'why': keep one")
+    if problems:
+        raise ExplanationError("\n".join(problems))
+    return given
+
+
+def read_tree(path: Path) -> dict[str, Any]:
     """The file's content; nothing without the file."""
     if not path.is_file():
         return {}
@@ -102,12 +126,17 @@ def _tree(path: Path) -> dict[str, Any]:
 
 
 def _problems(entry: dict[str, Any], at: str) -> list[str]:
-    missing = [key for key in _KEYS if key not in entry and key != "link"]
+    known = _KEYS + _OPTIONAL
+    missing = [key for key in _KEYS if key not in entry]
     problems = [f"{at}: no {key!r}: expected {', '.join(_KEYS)}" for key in missing]
-    problems += [f"{at}: unknown key {key!r}: expected one of {', '.join(_KEYS)}" for key in entry if key not in _KEYS]
-    problems += [f"{at}: {key!r} is {type(entry[key]).__name__}: expected text" for key in _KEYS if not isinstance(entry.get(key, ""), str)]
+    problems += [f"{at}: unknown key {key!r}: expected one of {', '.join(known)}" for key in entry if key not in known]
+    strange = [key for key in known if not isinstance(entry.get(key, ""), str)]
+    problems += [f"{at}: {key!r} is {type(entry[key]).__name__}: expected text" for key in strange]
     if not missing and not str(entry["why"]).strip():
         problems.append(f"{at} ({entry['case']}): 'why' is empty: say in a sentence what in torch changed, or that the cause is open")
+    title = str(entry.get("title", "")).strip()
+    if "\n" in title or title.endswith("."):
+        problems.append(f"{at}: 'title' is {title!r}: expected a few words on one line, without a full stop; sentences belong in 'advice'")
     return problems
 
 

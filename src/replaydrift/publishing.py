@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from replaydrift import releases
 from replaydrift.agreement import CaseAgreement, agreement_of
 from replaydrift.catalogue import Catalogue
 from replaydrift.costs.cost_store import CostStore
@@ -15,6 +16,8 @@ from replaydrift.costs.records import Costs
 from replaydrift.errors import StoreError
 from replaydrift.explanations import Explanation, Reason, read_explanations, read_reasons
 from replaydrift.files import write_whole
+from replaydrift.guide import Wanted, guide, read_wanted
+from replaydrift.report.guide_text import to_guide
 from replaydrift.report.html import write as write_pages
 from replaydrift.report.markdown import write_index
 from replaydrift.report.overview import Overview, overview
@@ -31,22 +34,40 @@ _NOT_OURS: Final = "asv"
 
 @dataclass(frozen=True)
 class Known:
-    """What people wrote in explanations.toml: why cases changed, and why torch differs from what sources claim."""
+    """What people wrote in explanations.toml: why cases changed, why torch differs from what sources claim, and which guides they want."""
 
     changes: tuple[Explanation, ...] = ()
     reasons: tuple[Reason, ...] = ()
+    guides: tuple[Wanted, ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> Known:
         """The content of the file; ExplanationError lists every broken rule."""
-        return cls(read_explanations(path), read_reasons(path))
+        return cls(read_explanations(path), read_reasons(path), read_wanted(path))
 
 
 def publish_report(
     store: Store, catalogue: Catalogue, known: Known, reports: Path, readme: Path | None = None,
 ) -> tuple[Path, ...]:  # fmt: skip
     """The files written: the report under `reports`, and `readme` where one is given. Same store, same bytes."""
-    return _write(overview(store, catalogue, known.changes, known.reasons), _costs(store), reports, readme)
+    guides = _guides(store, catalogue, known)
+    for wanted in known.guides:
+        if wanted.file not in guides:
+            (reports / wanted.file).unlink(missing_ok=True)  # Of releases that the store no longer has.
+    return _write(overview(store, catalogue, known.changes, known.reasons), _costs(store), guides, reports, readme)
+
+
+def _guides(store: Store, catalogue: Catalogue, known: Known) -> dict[str, str]:
+    """The wanted guides by the name of their file, those left out whose machine or releases are not in the store."""
+    written = {}
+    for wanted in known.guides:
+        there = store.releases(wanted.machine) if wanted.machine in store.machines() else ()
+        old, new = releases.stored(wanted.old, there), releases.stored(wanted.new, there)
+        if old is not None and new is not None and old != new:
+            cases = [case.name for case in catalogue.cases]
+            facts = guide(store, wanted.machine, old, new, cases, known.changes, costs=CostStore(store.root))
+            written[wanted.file] = to_guide(facts, catalogue)
+    return written
 
 
 def _agreement(report: Overview) -> tuple[CaseAgreement, ...]:
@@ -57,8 +78,11 @@ def _costs(store: Store) -> tuple[Costs, ...]:
     return tuple(CostStore(store.root).everything())
 
 
-def _write(report: Overview, costs: Sequence[Costs], reports: Path, readme: Path | None = None) -> tuple[Path, ...]:
+def _write(
+    report: Overview, costs: Sequence[Costs], guides: Mapping[str, str], reports: Path, readme: Path | None = None,
+) -> tuple[Path, ...]:  # fmt: skip
     written = [write_whole(reports / "index.md", write_index(report))]
+    written += [write_whole(reports / file, text) for file, text in guides.items()]
     written += write_pages(report, reports, costs, _agreement(report) or None)
     for page in set(reports.glob("cases/*.html")) | set(reports.glob("releases/*.html")):
         if page not in written:
@@ -75,11 +99,11 @@ def stale_files(
     report = overview(store, catalogue, known.changes, known.reasons)
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch)
-        written = _write(report, _costs(store), fresh)
+        written = _write(report, _costs(store), _guides(store, catalogue, known), fresh)
         stale = [reports / path.relative_to(fresh) for path in written if not _same(path, reports / path.relative_to(fresh))]
         expected = {path.relative_to(fresh) for path in written}
     there = {path.relative_to(reports) for path in reports.rglob("*") if path.is_file()} if reports.is_dir() else set()
-    by_hand = {path for path in there if path.suffix == ".md"}
+    by_hand = {path for path in there if path.suffix == ".md"} - {Path(wanted.file) for wanted in known.guides}
     stale += [reports / path for path in sorted(there - expected - by_hand) if path.parts[0] != _NOT_OURS]
     if readme is not None and readme.read_text(encoding="utf-8") != _with_matrix(readme, report):
         stale.append(readme)

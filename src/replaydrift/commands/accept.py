@@ -122,5 +122,8 @@ def _entry(news: _News, machine: str, old: str, new: str, why: str, link: str) -
         entry.add(key, value)
     if link:
         entry.add("link", link)
+    # Empty lines to fill: an upgrade guide prints them, and does without.
+    entry.add("title", "")
+    entry.add("advice", "")
     entry.add(tomlkit.nl())
     return entry

@@ -13,8 +13,10 @@ from replaydrift.check import check
 from replaydrift.commands import options
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.explanations import FILE, read_explanations
+from replaydrift.guide import guide
 from replaydrift.report.check_text import print_check
 from replaydrift.report.checks import to_json, to_junit, to_markdown
+from replaydrift.report.guide_text import to_guide
 from replaydrift.store import Store
 
 
@@ -34,6 +36,7 @@ from replaydrift.store import Store
 )
 @click.option("--costs/--no-costs", "with_costs", default=True, help="Whether costs count, where they were measured.  [default: they do]")
 @click.option("--markdown", "form", flag_value="markdown", help="A comment for a pull request or a job's summary.")
+@click.option("--guide", "form", flag_value="guide", help="A page for people about to upgrade: what to do, what is fixed, since when.")
 @click.option("--json", "form", flag_value="json", help="For a program.")
 @click.option("--junit", "form", flag_value="junit", help="JUnit XML, for a CI's test report.")
 def command(
@@ -62,7 +65,12 @@ def command(
         listed = ", ".join(sorted(stored, key=releases.order))
         raise click.UsageError(f"OLD and NEW are both torch {start}: expected two releases; stored are {listed}")
     costs = CostStore(results) if with_costs else None
-    found = check(store, machine, start, end, chosen, read_explanations(explanations), only=bool(patterns), costs=costs)
+    entries = read_explanations(explanations)
+    if form == "guide":
+        written = guide(store, machine, start, end, chosen, entries, only=bool(patterns), costs=costs)
+        click.echo(to_guide(written, catalogue), nl=False)
+        sys.exit(written.check.exit_code)
+    found = check(store, machine, start, end, chosen, entries, only=bool(patterns), costs=costs)
     if form == "markdown":
         click.echo(to_markdown(found, catalogue), nl=False)
     elif form == "json":

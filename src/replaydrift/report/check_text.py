@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 from rich.padding import Padding
@@ -12,6 +12,7 @@ from replaydrift.catalogue import Catalogue
 from replaydrift.changes import NEWS, UNDECIDED
 from replaydrift.check import Check, Finding
 from replaydrift.costs.findings import CostCheck, CostFinding
+from replaydrift.explanations import Explanation
 from replaydrift.records import CaseRecord
 from replaydrift.report.checks import HEADINGS, answer, reproduction, sections
 from replaydrift.report.cost_words import COST_HEADINGS, LISTED, by_cause, circumstances, listed, remainder, said
@@ -75,6 +76,7 @@ def _costs(check: Check, costs: CostCheck) -> Iterator[Line]:
                 yield 2, Text(f"and {len(alike) - len(shown)} more, which --json lists", style="dim")
             for entry in entries:
                 yield 2, Text(f"Why: {entry.why} {entry.link}".rstrip(), style="green")
+            yield from ((2, line) for line in _advice(entries))
     subjects = " ".join(dict.fromkeys(f"--case {finding.subject}" for finding in check.unexplained_costs))
     if subjects:
         yield 1, Text(
@@ -102,6 +104,7 @@ def _cause(findings: list[Finding], check: Check, catalogue: Catalogue) -> Itera
             yield 2, Text(reproduction(check, finding.change.case), style="dim")
     for entry in findings[0].explained_by:
         yield 1, Text(f"Why: {entry.why} {entry.link}".rstrip(), style="green")
+    yield from ((1, line) for line in _advice(findings[0].explained_by))
     if change in NEWS and not findings[0].explained_by:
         cases = " ".join(f"--case {finding.change.case}" for finding in findings)
         yield (
@@ -110,6 +113,12 @@ def _cause(findings: list[Finding], check: Check, catalogue: Catalogue) -> Itera
                 f"Unexplained. Draft its entry: replaydrift accept {check.old} {check.new} --machine {check.machine} {cases}", style="red"
             ),
         )
+
+
+def _advice(entries: Iterable[Explanation]) -> Iterator[Text]:
+    """What people advise, each text once."""
+    for text in dict.fromkeys(entry.advice for entry in entries if entry.advice):
+        yield Text(f"What to do: {text}")
 
 
 def _sides(finding: Finding, check: Check) -> Iterator[Line]:

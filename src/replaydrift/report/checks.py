@@ -229,7 +229,10 @@ def _cost_finding(finding: CostFinding, check: Check, costs: CostCheck) -> dict[
 
 
 def _entries(entries: Iterable[Explanation]) -> list[dict[str, str]]:
-    return [{"from": entry.start, "to": entry.end, "why": entry.why, "link": entry.link} for entry in entries]
+    return [
+        {"from": entry.start, "to": entry.end, "why": entry.why, "link": entry.link, "title": entry.title, "advice": entry.advice}
+        for entry in entries
+    ]
 
 
 def _linked(text: str, link: str) -> str:

@@ -1,0 +1,234 @@
+"""An upgrade guide as Markdown: the answer, what to do first, what is fixed and new, what warns and costs otherwise, what is open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from replaydrift.catalogue import Catalogue
+from replaydrift.changes import NEEDED
+from replaydrift.check import Check
+from replaydrift.guide import CHEAPER, DO, FIXED, NEW, STILL, WARNS, Guide, Item
+from replaydrift.report.checks import HEADINGS
+from replaydrift.report.cost_words import LISTED, circumstances, remainder
+from replaydrift.report.escape import escape
+from replaydrift.report.guide_words import code, linked, moved, prose, side, warnings
+
+NOTE: Final = "<!-- Generated from results/, cases/ and explanations.toml. Do not edit. -->"
+_SECTIONS: Final = (
+    (DO, "Do before you upgrade", "The most dangerous first."),
+    (STILL, "Wrong before and now, with other values", "Nothing that was right broke here, but the garbage is another one."),
+    (FIXED, "Fixed", "A workaround can go once no old release is in use any more."),
+    (NEW, "New, and usable from here on", "The old release raises here, or has none of it."),
+    (WARNS, "Warns otherwise", "What comes out is the same."),
+    (CHEAPER, "Costs less", ""),
+)
+_TURNED: Final = {
+    "now-wrong": ("goes silently wrong", "go silently wrong"),
+    "now-crashes": ("crashes or hangs now", "crash or hang now"),
+    "now-raises": ("raises now", "raise now"),
+    "now-loud": ("was silently wrong and raises now", "were silently wrong and raise now"),
+    "error-changed": ("raises another error", "raise another error"),
+}
+# Of these the answer says also that there are none.
+_ASKED: Final = ("now-wrong", "now-crashes", "now-raises")
+# Beside the name of so many cases their meaning is printed too.
+_FEW: Final = 3
+
+
+def to_guide(guide: Guide, catalogue: Catalogue) -> str:
+    """The whole page, the same for the same store."""
+    check = guide.check
+    parts = [NOTE, f"# From torch {_short(check.old)} to {_short(check.new)}: what changes for captured CUDA graphs"]
+    parts += [_answer(guide), _measured(guide)]
+    for section, heading, remark in _SECTIONS:
+        items = guide.of(section)
+        if items:
+            marks = [f"{number}." for number in range(1, len(items) + 1)] if section == DO else ["-"] * len(items)
+            parts += [f"## {heading}", *([remark] if remark else [])]
+            parts += ["\n".join(_item(item, mark, catalogue)) for mark, item in zip(marks, items, strict=True)]
+    parts += ["## Costs", "\n".join(_costs(guide)), "## Open", "\n".join(_open(guide)), "## See for yourself", _reproduce(guide)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _answer(guide: Guide) -> str:
+    """May I upgrade? One paragraph that leaves nothing out that could hurt."""
+    check, todo = guide.check, guide.of(DO)
+    blind = [item for item in todo if item.open and item.change in _ASKED]
+    if blind:
+        said = [f"**Not yet: of the points below {_few(len(blind), 'one is', 'are')} dangerous and unexplained.**"]
+    else:
+        yes = f"Yes, after {_few(len(todo), 'the one point', 'the points')} below" if todo else "Yes: nothing that worked before was seen to break"
+        said = [f"**{yes}{', though not all that it costs could be told' if _untold(guide) else ''}.**"]
+    said.append(f"Of {check.same + len(check.findings)} cases {check.same} behave the same on both releases.")
+    for change, words in _TURNED.items():
+        items = [item for item in todo if item.change == change]
+        count = len({finding.change.case for item in items for finding in item.cases})
+        if items:
+            # Of another text of an error the list below says enough.
+            titles = "" if change == "error-changed" else f": {_titles(items)}"
+            said.append(f"{count} {words[count > 1]}{titles}.")
+        elif change in _ASKED:
+            said.append(f"None {words[0]}.")
+    if more := [item for item in todo if item.costs]:
+        said.append(f"Costs more: {_titles(more)}.")
+    if fixed := guide.of(FIXED):
+        said.append(f"Fixed, so that a workaround can go: {_titles(fixed)}.")
+    if new := guide.of(NEW):
+        said.append(f"New: {_titles(new)}.")
+    said.append(_told_of_times(guide))
+    if unexplained := {finding.change.case for item in guide.items if item.open for finding in item.cases}:
+        said.append(f"Nobody has explained yet what changed in {len(unexplained)} of the cases.")
+    if check.undecided:
+        said.append(f"About {len(check.undecided)} case(s) nothing can be said.")
+    return " ".join(said)
+
+
+def _untold(guide: Guide) -> bool:
+    """True where a step's costs are not known, or not all that the gate asks about."""
+    return any(step.costs is None or step.costs.cannot_tell for step in guide.priced)
+
+
+def _few(count: int, one: str, several: str) -> str:
+    """`the one point` for one, `the 4 points` for more."""
+    if count == 1:
+        return one
+    head, _, tail = several.rpartition(" ")
+    return f"{head} {count} {tail}".strip() if head else f"{count} {tail}"
+
+
+def _titles(items: Iterable[Item]) -> str:
+    return "; ".join(dict.fromkeys(_title(item) for item in items))
+
+
+def _title(item: Item) -> str:
+    """What a person called it, or the first names."""
+    if item.title:
+        return prose(item.title)
+    names = list(dict.fromkeys([finding.change.case for finding in item.cases] or [finding.subject for finding in item.costs]))
+    return code(names[0]) + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+def _told_of_times(guide: Guide) -> str:
+    """What is known of times, in a sentence for each step: nothing changed, changed, or nobody can tell."""
+    told = []
+    for step in guide.priced:
+        if step.costs is None or step.costs.problem or not step.costs.family:
+            told.append(f"What capture and replay take was not compared from {_short(step.old)} to {_short(step.new)}.")
+            continue
+        times = [finding for finding in step.costs.findings if finding.headline and not finding.exact]
+        changed, open_ = sum(finding.answer == "changed" for finding in times), sum(finding.undecided for finding in times)
+        told.append(
+            f"From {_short(step.old)} to {_short(step.new)} {step.costs.family} times of capture and replay were compared: "
+            f"{changed} changed, {open_} could not be told."
+        )
+    return " ".join(told)
+
+
+def _measured(guide: Guide) -> str:
+    """On what, with what, and what was done to the wheels."""
+    check = guide.check
+    if check.engine == "model":
+        said = ["**Modelled**: these are verdicts of the CPU model of CUDA graphs, not of a GPU."]
+    else:
+        said = [f"Measured on {escape(check.gpu)}" + (f", driver {escape(guide.driver)}." if guide.driver else ".")]
+    said.append(f"A change counts where {NEEDED} attempts or more agree on each side, each in a process of its own.")
+    said.append(f"Releases: {', '.join(guide.releases)}. “Since” names the first of them that shows a change; what lies between them was not run.")
+    if beside := ", ".join(f"{name} {escape(old)} → {escape(new)}" for name, (old, new) in check.environment.items()):
+        said.append(f"Beside torch: {beside}.")
+    for note in dict.fromkeys(guide.notes.values()):
+        names = [release for release, own in guide.notes.items() if own == note]
+        said.append(f"Of {', '.join(names)}: {escape(note)}.")
+    return " ".join(said)
+
+
+def _item(item: Item, mark: str, catalogue: Catalogue) -> Iterator[str]:
+    """One point of a list: what changed and since when, what to do, why, then the cases."""
+    indent = " " * (len(mark) + 1)
+    since = f"since {_short(item.step[1])}" if item.step else "at a release that the store cannot tell"
+    kind = f"{'Costs more' if item.costs else HEADINGS[item.change]}, " if item.section == DO else ""
+    yield f"{mark} **{_title(item)}** ({kind}{since})"
+    if item.advice:
+        yield f"{indent}- {'**What to do:** ' if item.section == DO else ''}{prose(item.advice)}"
+    for entry in {entry.why: entry for entry in item.explained_by}.values():
+        yield f"{indent}- Why: {linked(entry.why, entry.link)}"
+    if item.open:
+        yield f"{indent}- **Open:** nobody has explained this yet."
+    yield from (f"{indent}- {line}" for line in moved(item.costs))
+    if item.section == WARNS:
+        yield from (f"{indent}- {line}" for line in warnings(item.cases))
+        yield f"{indent}- {_names([finding.change.case for finding in item.cases])}"
+        return
+    yield from (f"{indent}{line}" for line in _cases(item, catalogue))
+
+
+def _cases(item: Item, catalogue: Catalogue) -> Iterator[str]:
+    """Each case of a point with both sides; of what is new only what the old release said to it."""
+    old, new = map(_short, item.shown)
+    for finding in item.cases[:LISTED]:
+        change = finding.change
+        if item.section == NEW:
+            yield f"- {code(change.case)}; on {old}: {side(change.old)}"
+            continue
+        notes = catalogue.notes.get(change.case)
+        meaning = f": {escape(notes.meaning)}" if notes and notes.meaning and len(item.cases) <= _FEW else ""
+        yield f"- {code(change.case)}{meaning}"
+        yield f"  - {old}: {side(change.old)}"
+        yield f"  - {new}: {side(change.new)}"
+    if len(item.cases) > LISTED:
+        yield f"- and {_names([finding.change.case for finding in item.cases[LISTED:]])}"
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(code(name) for name in names[:LISTED])
+    return shown + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
+
+
+def _costs(guide: Guide) -> Iterator[str]:
+    """For each step: where its costs come from, what is the same, and which times nobody can tell."""
+    for step in guide.priced:
+        at = f"- {_short(step.old)} → {_short(step.new)}:"
+        if step.costs is None:
+            yield f"{at} none were measured."
+            continue
+        rest = "" if step.costs.problem and not step.costs.findings else f" {escape(remainder(step.costs))}"
+        yield f"{at} {escape(circumstances(step.costs))}{rest}"
+        if any(item.costs and item.step == (step.old, step.new) for item in guide.of(DO)):
+            yield "  - What there is more of is a point of the list above."
+        open_ = [finding for finding in step.costs.findings if finding.undecided]
+        for metric in dict.fromkeys(finding.metric for finding in open_):
+            own = [finding for finding in open_ if finding.metric == metric]
+            limits = sorted(finding.smallest for finding in own if finding.smallest is not None)
+            ends = " to ".join(dict.fromkeys(f"{100 * limit:,.0f}" for limit in (limits[:1] + limits[-1:])))
+            seen = f": a change below {ends} % would not have been noticed" if limits else ""
+            yield f"  - {code(metric)} of {', '.join(code(finding.subject) for finding in own)} cannot be told{seen}."
+
+
+def _open(guide: Guide) -> Iterator[str]:
+    """All that this page cannot say, a line each."""
+    lines = [
+        f"- {_names([finding.change.case for finding in item.cases] or [finding.name for finding in item.costs])}: "
+        f"{HEADINGS[item.change].lower()}{f', since {_short(item.step[1])}' if item.step else ''}; nobody has explained it."
+        for item in guide.items
+        if item.open
+    ]
+    check: Check = guide.check
+    doubtful = [finding for finding in check.findings if finding.change.change == "flaky" or finding in check.undecided]
+    lines += [f"- {code(finding.change.case)}: {HEADINGS[finding.change.change].lower()}: {escape(finding.change.why)}" for finding in doubtful]
+    lines += [f"- {code(entry.case)}: an entry of explanations.toml that matches nothing any more." for entry in check.stale]
+    if _untold(guide):
+        lines.append("- Costs that the section above cannot tell.")
+    yield from lines or ["Nothing."]
+
+
+def _reproduce(guide: Guide) -> str:
+    check = guide.check
+    names = [finding.change.case for item in guide.items for finding in item.cases]
+    commands = [f"$ replaydrift show {names[0]} > case.py     # plain torch; run it with both releases"] if names else []
+    commands.append(f"$ replaydrift check {_short(check.old)} {_short(check.new)} --machine {check.machine}   # all of it, with every text in full")
+    return "\n".join(["```console", *commands, "```"])
+
+
+def _short(release: str) -> str:
+    """The release without its build."""
+    return release.partition("+")[0]
