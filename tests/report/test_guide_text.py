@@ -77,9 +77,9 @@ def test_the_answer_comes_first(filled: Store, catalogue: Catalogue) -> None:
     """The first paragraph answers and names what goes wrong and what was fixed; the second says on what, with the wheels' note."""
     answer, measured = page(filled, catalogue, BROKE).split("\n\n")[2:4]
     assert answer.startswith("**Yes, after the one point below, though not all that it costs could be told.** Of 2 cases 0 behave the same")
-    assert "1 goes silently wrong: Fixes of `g` break. None crashes or hangs now. None raises now." in answer
-    assert "Fixed, so that a workaround can go: `g/bug`." in answer
-    assert "Nobody has explained yet what changed in 1 of the cases." in answer
+    assert "*Silently wrong now (1 case):* Fixes of `g` break. *Crashes or hangs now:* none. *Raises now:* none." in answer
+    assert "*Fixed, so that a workaround can go:* `g/bug`." in answer
+    assert "*Open:* nobody has explained yet what changed in 1 of the cases." in answer
     assert "Measured on NVIDIA H200, driver 580.1." in measured
     assert f"Releases: {OLD}, {MID}, {LAST}." in measured
     assert "Beside torch: CUDA 13.0 → 13.2." in measured
@@ -139,7 +139,8 @@ def test_costs_of_a_step(filled: Store, catalogue: Catalogue) -> None:
     text = to_guide(priced, catalogue)
     assert "2. **Pools grow** (Costs more, since 2.15.0)" in text
     assert "   - `pool_bytes` (memory that the private pools of its graphs hold): 2 MiB → 34 MiB (`mlp/256`)" in text
-    assert "From 2.14.1 to 2.15.0 2 times of capture and replay were compared: 0 changed, 1 could not be told." in text
+    assert "from 2.14.1 to 2.15.0 2 of capture and replay were compared, of which 0 changed and 1 could not be told." in text
+    assert "*Costs more:* Pools grow." in text
     assert "- 2.13.0 → 2.14.1: none were measured." in text
     assert "  - `capture_ms` of `chain/1` cannot be told: a change below 150 % would not have been noticed." in text
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from replaydrift.catalogue import Catalogue
 from replaydrift.changes import NEEDED
-from replaydrift.check import Check
+from replaydrift.costs.explained import CHANGE as COST_CHANGED
 from replaydrift.guide import CHEAPER, DO, FIXED, NEW, STILL, WARNS, Guide, Item
 from replaydrift.report.checks import HEADINGS
 from replaydrift.report.cost_words import LISTED, circumstances, remainder
@@ -23,15 +23,9 @@ _SECTIONS: Final = (
     (WARNS, "Warns otherwise", "What comes out is the same."),
     (CHEAPER, "Costs less", ""),
 )
-_TURNED: Final = {
-    "now-wrong": ("goes silently wrong", "go silently wrong"),
-    "now-crashes": ("crashes or hangs now", "crash or hang now"),
-    "now-raises": ("raises now", "raise now"),
-    "now-loud": ("was silently wrong and raises now", "were silently wrong and raise now"),
-    "error-changed": ("raises another error", "raise another error"),
-}
-# Of these the answer says also that there are none.
+# What the answer names, and of the first three also that there is none.
 _ASKED: Final = ("now-wrong", "now-crashes", "now-raises")
+_TOLD: Final = (*_ASKED, "now-loud", "cost-changed", "error-changed")
 # Beside the name of so many cases their meaning is printed too.
 _FEW: Final = 3
 
@@ -61,24 +55,21 @@ def _answer(guide: Guide) -> str:
         yes = f"Yes, after {_few(len(todo), 'the one point', 'the points')} below" if todo else "Yes: nothing that worked before was seen to break"
         said = [f"**{yes}{', though not all that it costs could be told' if _untold(guide) else ''}.**"]
     said.append(f"Of {check.same + len(check.findings)} cases {check.same} behave the same on both releases.")
-    for change, words in _TURNED.items():
+    for change in _TOLD:
         items = [item for item in todo if item.change == change]
         count = len({finding.change.case for item in items for finding in item.cases})
         if items:
-            # Of another text of an error the list below says enough.
-            titles = "" if change == "error-changed" else f": {_titles(items)}"
-            said.append(f"{count} {words[count > 1]}{titles}.")
+            many = f" ({count} case{'s' if count > 1 else ''})" if count else ""
+            said.append(f"*{_heading(change)}{many}:* {_titles(items)}.")
         elif change in _ASKED:
-            said.append(f"None {words[0]}.")
-    if more := [item for item in todo if item.costs]:
-        said.append(f"Costs more: {_titles(more)}.")
+            said.append(f"*{_heading(change)}:* none.")
     if fixed := guide.of(FIXED):
-        said.append(f"Fixed, so that a workaround can go: {_titles(fixed)}.")
+        said.append(f"*Fixed, so that a workaround can go:* {_titles(fixed)}.")
     if new := guide.of(NEW):
-        said.append(f"New: {_titles(new)}.")
-    said.append(_told_of_times(guide))
+        said.append(f"*New:* {len(new)}, listed below.")
+    said.append(f"*Times:* {_told_of_times(guide)}")
     if unexplained := {finding.change.case for item in guide.items if item.open for finding in item.cases}:
-        said.append(f"Nobody has explained yet what changed in {len(unexplained)} of the cases.")
+        said.append(f"*Open:* nobody has explained yet what changed in {len(unexplained)} of the cases.")
     if check.undecided:
         said.append(f"About {len(check.undecided)} case(s) nothing can be said.")
     return " ".join(said)
@@ -97,6 +88,11 @@ def _few(count: int, one: str, several: str) -> str:
     return f"{head} {count} {tail}".strip() if head else f"{count} {tail}"
 
 
+def _heading(change: str) -> str:
+    """What a change is called; a cost that is something to do about is one that grew."""
+    return "Costs more" if change == COST_CHANGED else HEADINGS[change]
+
+
 def _titles(items: Iterable[Item]) -> str:
     return "; ".join(dict.fromkeys(_title(item) for item in items))
 
@@ -110,19 +106,19 @@ def _title(item: Item) -> str:
 
 
 def _told_of_times(guide: Guide) -> str:
-    """What is known of times, in a sentence for each step: nothing changed, changed, or nobody can tell."""
+    """What is known of times, step by step: how many were compared, changed, or cannot be told."""
     told = []
     for step in guide.priced:
         if step.costs is None or step.costs.problem or not step.costs.family:
-            told.append(f"What capture and replay take was not compared from {_short(step.old)} to {_short(step.new)}.")
+            told.append(f"from {_short(step.old)} to {_short(step.new)} none were compared")
             continue
         times = [finding for finding in step.costs.findings if finding.headline and not finding.exact]
         changed, open_ = sum(finding.answer == "changed" for finding in times), sum(finding.undecided for finding in times)
         told.append(
-            f"From {_short(step.old)} to {_short(step.new)} {step.costs.family} times of capture and replay were compared: "
-            f"{changed} changed, {open_} could not be told."
+            f"from {_short(step.old)} to {_short(step.new)} {step.costs.family} of capture and replay were compared, "
+            f"of which {changed} changed and {open_} could not be told"
         )
-    return " ".join(told)
+    return "; ".join(told) + "."
 
 
 def _measured(guide: Guide) -> str:
@@ -145,9 +141,8 @@ def _measured(guide: Guide) -> str:
 def _item(item: Item, mark: str, catalogue: Catalogue) -> Iterator[str]:
     """One point of a list: what changed and since when, what to do, why, then the cases."""
     indent = " " * (len(mark) + 1)
-    since = f"since {_short(item.step[1])}" if item.step else "at a release that the store cannot tell"
-    kind = f"{'Costs more' if item.costs else HEADINGS[item.change]}, " if item.section == DO else ""
-    yield f"{mark} **{_title(item)}** ({kind}{since})"
+    kind = f"{_heading(item.change)}, " if item.section == DO else ""
+    yield f"{mark} **{_title(item)}** ({kind}{_since(item)})"
     if item.advice:
         yield f"{indent}- {'**What to do:** ' if item.section == DO else ''}{prose(item.advice)}"
     for entry in {entry.why: entry for entry in item.explained_by}.values():
@@ -160,6 +155,10 @@ def _item(item: Item, mark: str, catalogue: Catalogue) -> Iterator[str]:
         yield f"{indent}- {_names([finding.change.case for finding in item.cases])}"
         return
     yield from (f"{indent}{line}" for line in _cases(item, catalogue))
+
+
+def _since(item: Item) -> str:
+    return f"since {_short(item.step[1])}" if item.step else "at a release that the store cannot tell"
 
 
 def _cases(item: Item, catalogue: Catalogue) -> Iterator[str]:
@@ -206,13 +205,13 @@ def _costs(guide: Guide) -> Iterator[str]:
 
 def _open(guide: Guide) -> Iterator[str]:
     """All that this page cannot say, a line each."""
-    lines = [
-        f"- {_names([finding.change.case for finding in item.cases] or [finding.name for finding in item.costs])}: "
-        f"{HEADINGS[item.change].lower()}{f', since {_short(item.step[1])}' if item.step else ''}; nobody has explained it."
-        for item in guide.items
-        if item.open
-    ]
-    check: Check = guide.check
+    lines = []
+    for item in guide.items:
+        if item.open:
+            names = _names([finding.change.case for finding in item.cases] or [finding.name for finding in item.costs])
+            became = "costs less" if item.section == CHEAPER else _heading(item.change).lower()
+            lines.append(f"- {names}: {became}, {_since(item)}; nobody has explained it.")
+    check = guide.check
     doubtful = [finding for finding in check.findings if finding.change.change == "flaky" or finding in check.undecided]
     lines += [f"- {code(finding.change.case)}: {HEADINGS[finding.change.change].lower()}: {escape(finding.change.why)}" for finding in doubtful]
     lines += [f"- {code(entry.case)}: an entry of explanations.toml that matches nothing any more." for entry in check.stale]
