@@ -1,8 +1,9 @@
-"""Random numbers: counter-based generators with a seed and an offset, as on CUDA. The bits are not Philox's.
+"""Random numbers: counter-based generators with a seed and an offset, as on CUDA.
 
 An eager operator takes the offset when it is submitted. A captured one takes its offset relative to the start of the graph,
 and each replay starts where the generator then stands and moves it on by all that the graph consumes. So reseeding repeats
-masks, and eager and graph agree; masks can be compared with each other, never with numbers of real hardware.
+masks, and eager and graph agree. `philox` gives uniform and normal numbers in float32 a GPU's bits; all others, dropout's masks
+among them, can be compared with each other, never with numbers of real hardware.
 """
 
 from __future__ import annotations
@@ -14,16 +15,15 @@ from typing import Any, Final
 
 import torch
 
-from replaydrift.model import rules
+from replaydrift.model import philox, rules
 from replaydrift.model.allocator import DEFAULT_POOL, Block
 from replaydrift.model.clock import DEFAULT_STREAM
 from replaydrift.model.device import DEVICE
 from replaydrift.model.lacking import only_device
 from replaydrift.model.operators import Operator
 
-_STEP: Final = 4  # how far one operator moves the offset, at least
 _DEFAULT_SEED: Final = 67280421310721
-UNWRITTEN: Final = 1 << 62  # stands for whatever lies in a position that no replay writes
+UNWRITTEN: Final = -1  # the position where no replay writes seed and position: both are read as 0, what lies in fresh memory
 
 
 class State:
@@ -209,7 +209,7 @@ def run(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator, execute:
     """The results of a random operator: `execute` runs, queues or records it with the generator set for its turn."""
     generator = kwargs.get("generator")
     state = default_state() if generator is None else state_of(generator)
-    amount = _STEP * max(1, -(-_largest(args, kwargs) // (1 << 18)))
+    amount = philox.PER_DRAW * philox.draws(_largest(args, kwargs))
     capture = DEVICE.capture
     if capture is None:
         base, relative = [state.take(amount)], 0
@@ -222,9 +222,11 @@ def run(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator, execute:
     def seeded(*call_args: Any, **call_kwargs: Any) -> Any:
         source = torch.default_generator
         saved = source.get_state()
-        source.manual_seed(_mix(state.seed, base[0] + relative))
+        seed, start = (0, 0) if base[0] == UNWRITTEN else (state.seed, base[0])
+        source.manual_seed(_mix(seed, start + relative))
         try:
-            return func(*call_args, **call_kwargs)
+            made = func(*call_args, **call_kwargs)
+            return philox.overwrite(made, traits.name, call_args, call_kwargs, seed, start + relative)
         finally:
             source.set_state(saved)
 
