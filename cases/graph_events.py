@@ -52,8 +52,8 @@ def _times(start, end):
 def timing_bug():
     """Events with timing that are captured time each replay: True.
 
-    Seen instead: an error, "operation not permitted on an event last recorded in a capturing stream", from the question whether
-    they have come, which torch asks first. Open: no GPU has shown the text yet.
+    Seen instead: an error, "invalid argument", from the question whether they have come, which torch asks first. CUDA has a text
+    for events that a capture recorded, and keeps it for the time while the capture goes on.
     """
     yield from _times(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
 
@@ -109,8 +109,8 @@ def _first_half(event):
 def wait_bug():
     """The host can wait for an event in the middle of a graph: 2, 4, 6.
 
-    Seen instead: an error. There is nothing to wait for. Open: which error; another library met "invalid argument" here,
-    https://github.com/NVIDIA/warp/issues/983, where CUDA has a text for captured events.
+    Seen instead: an error. There is nothing to wait for. It says "invalid argument", as another library met it,
+    https://github.com/NVIDIA/warp/issues/983, though CUDA has a text for captured events.
     """
     yield from _first_half(torch.cuda.Event())
 

@@ -128,8 +128,7 @@ def captured_pinned_blocks_are_handed_out_again() -> None:
     """A pinned block that a graph copies from is free once its tensor dies, wherever it was made."""
     from replaydrift.model.pinned import PinnedAllocator
 
-    PinnedAllocator.record = lambda *_: None
-    PinnedAllocator.busy = lambda *_: None
+    PinnedAllocator.used = lambda *_: None
 
 
 def pinned_blocks_are_never_handed_out_again() -> None:

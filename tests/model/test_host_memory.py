@@ -33,23 +33,53 @@ class TestBlocks:
         assert other.data_ptr() == address
         assert target.tolist() == [104] * 4
 
-    def test_a_block_from_before_the_capture_is_not_had_within_it(self):
-        """Whether the recorded copy has been made cannot be asked before the capture has ended."""
+    def test_a_block_from_before_the_capture_that_is_let_go_within_it_is_lost(self):
+        """The event that tells when it is free becomes part of the capture. The next tensor asks it, which is an error, and then forgets it."""
         host, graph = torch.full((4,), 3.0).pin_memory(), torch.cuda.CUDAGraph()
         address = host.data_ptr()
         with torch.cuda.graph(graph):
             y = host.to("cuda", non_blocking=True)
             del host
             inside = torch.full((4,), 5.0).pin_memory()
+        with pytest.raises(RuntimeError, match="invalid argument"):
+            torch.full((4,), 6.0).pin_memory()
         after = torch.full((4,), 6.0).pin_memory()
         graph.replay()
 
-        assert inside.data_ptr() != address
-        assert after.data_ptr() == address
-        assert y.tolist() == [6] * 4
+        assert address not in (inside.data_ptr(), after.data_ptr())
+        assert y.tolist() == [3] * 4
 
-    def test_a_block_made_in_the_capture_is_withheld_until_the_graph_is_gone(self):
-        """Its tensor is gone when the line ends, and the replay reads it all the same."""
+    def test_a_block_without_copies_is_free_at_once_in_its_own_pool(self):
+        """A capture has a pool of its own for pinned memory too."""
+        before = torch.full((4,), 3.0).pin_memory()
+        outside = before.data_ptr()
+        del before
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            inside = [torch.full((4,), 5.0).pin_memory().data_ptr() for _ in range(2)]
+            torch.ones(1, device="cuda")
+
+        assert inside[0] == inside[1] != outside
+        assert torch.full((4,), 6.0).pin_memory().data_ptr() == outside
+
+    def test_blocks_come_back_in_the_order_of_their_events(self):
+        """One that is still copied keeps those back that were let go later."""
+        slow, fast = (torch.full((4,), 3.0).pin_memory() for _ in range(2))
+        addresses = slow.data_ptr(), fast.data_ptr()
+        target, side = torch.zeros(4, device="cuda"), torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(10_000_000)
+            target.copy_(slow, non_blocking=True)
+        target.copy_(fast, non_blocking=True)
+        torch.cuda.current_stream().synchronize()
+        del slow
+        del fast
+        assert torch.full((4,), 1.0).pin_memory().data_ptr() not in addresses
+        torch.cuda.synchronize()
+        assert torch.full((4,), 1.0).pin_memory().data_ptr() in addresses
+
+    def test_a_block_made_in_the_capture_is_withheld_for_ever(self):
+        """Its tensor is gone when the line ends, and the replay reads it all the same. Not even the end of the graph brings it back."""
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             host = torch.full((4,), 3.0).pin_memory()
@@ -61,7 +91,7 @@ class TestBlocks:
         assert other.data_ptr() != address
         assert y.tolist() == [3] * 4
         graph.reset()
-        assert torch.full((4,), 5.0).pin_memory().data_ptr() == address
+        assert torch.full((4,), 5.0).pin_memory().data_ptr() != address
 
 
 class TestLayouts:

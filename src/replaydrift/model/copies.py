@@ -41,10 +41,9 @@ def into_device(target: torch.Tensor, source: torch.Tensor, *, non_blocking: boo
         into.copy_(frozen)
 
     end = submit("aten::copy_", work, _duration(source), reads=[source] if pinned else [], writes=[target])
-    if pinned:
-        _keep(source)
-        PINNED.touch(source, end)
-    if not (non_blocking and pinned):
+    if pinned and non_blocking:
+        PINNED.used(source)
+    else:
         _wait(end)
     return target
 
@@ -70,11 +69,10 @@ def into_host(target: torch.Tensor, source: torch.Tensor, *, non_blocking: bool)
         into.copy_(frozen)
 
     end = submit("aten::copy_", work, _duration(source), reads=[source], writes=[target], at_end=True)
-    if pinned:
-        _keep(target)
-        PINNED.touch(target, end)
     if not non_blocking:
         _wait(end)
+    elif pinned:
+        PINNED.used(target)
     return target
 
 
@@ -87,16 +85,6 @@ def _wait(end: float) -> None:
 
 def _duration(tensor: torch.Tensor) -> float:
     return COSTS.of_bytes(tensor.numel() * tensor.element_size())
-
-
-def _keep(tensor: torch.Tensor) -> None:
-    """A captured copy withholds the pinned block that it reads or writes, where that was allocated in the capture."""
-    capture = DEVICE.capture
-    if capture is not None and is_pinned(tensor):
-        address = PINNED.record(tensor)
-        if address is not None:
-            rules.use("captured-pinned-withheld")
-            capture.host_blocks.append(address)
 
 
 def _reads_in_place(host: torch.Tensor, other: torch.Tensor) -> bool:

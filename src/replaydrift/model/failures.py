@@ -13,6 +13,7 @@ CAPTURE_INVALIDATED: Final = (901, "cudaErrorStreamCaptureInvalidated", "operati
 UNJOINED: Final = (904, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work")
 ISOLATION: Final = (905, "cudaErrorStreamCaptureIsolation", "dependency created on uncaptured work in another stream")
 IMPLICIT: Final = (906, "cudaErrorStreamCaptureImplicit", "operation would make the legacy stream depend on a capturing blocking stream")
+INVALID_VALUE: Final = (1, "cudaErrorInvalidValue", "invalid argument")
 CAPTURED_EVENT: Final = (907, "cudaErrorCapturedEvent", "operation not permitted on an event last recorded in a capturing stream")
 
 _ADVICE: Final = """

@@ -15,7 +15,6 @@ from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE, Capture, Node
 from replaydrift.model.failures import CAPTURE_INVALIDATED, STREAM_CAPTURE_UNSUPPORTED, UNJOINED, cuda_error, lack
-from replaydrift.model.pinned import PINNED
 
 _HANDLES = count(0x5EED_0001_0000, 0x40)
 _MODES = ("global", "thread_local", "relaxed")
@@ -64,7 +63,6 @@ class GraphBase:
         self._ended = False
         self._graph_handle = self._exec_handle = 0
         self._random: list[tuple[random.State, list[int], int]] = []
-        self._host_blocks: list[int] = []
         self._state_blocks: list[Block] = []
         self._generators: dict[random.State, int] = {}
 
@@ -126,7 +124,7 @@ class GraphBase:
             raise RuntimeError("Capture must end on the same stream it began on.")
         for stream in [stream for stream, other in DEVICE.captures.items() if other is capture]:
             del DEVICE.captures[stream]
-        self._host_blocks, self._state_blocks = capture.host_blocks, capture.state_blocks
+        self._state_blocks = capture.state_blocks
         if DEVICE.observer is not None:
             DEVICE.observer.capture_ended(self, capture)
         lost = CAPTURE_INVALIDATED if capture.invalid else UNJOINED if _unjoined(capture) else None
@@ -229,8 +227,6 @@ class GraphBase:
                 DEVICE.allocator.pools[pool].kept = True
             else:
                 DEVICE.allocator.release(pool)
-        for address in self._host_blocks:
-            PINNED.forget(address)
         for block in self._state_blocks:
             DEVICE.free(block)
         self._forget()

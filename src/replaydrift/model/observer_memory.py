@@ -25,7 +25,7 @@ class Allocation:
     stream: int
     site: Site
     pinned: bool = False
-    withheld: bool = False  # pinned, and allocated in a capture: not handed out again while a graph copies from it
+    withheld: bool = False  # pinned, and allocated in a capture: not handed out again once a copy was recorded
     private: bool = False  # in the pool of a graph
     graph: Any = None  # the capture it was made in
     storage: int = 0

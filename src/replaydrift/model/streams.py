@@ -9,7 +9,7 @@ import torch
 from replaydrift.model import waiting
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.device import DEVICE, PRIORITIES, STREAMS, Capture, Node
-from replaydrift.model.failures import CAPTURED_EVENT, IMPLICIT, INVALID_HANDLE, ISOLATION, cuda_error, lack
+from replaydrift.model.failures import CAPTURED_EVENT, IMPLICIT, INVALID_HANDLE, INVALID_VALUE, ISOLATION, cuda_error, lack
 
 _CUDA: Final = 1  # DeviceType::CUDA
 _HANDLE: Final = 0x5EED0000
@@ -221,7 +221,7 @@ class EventBase:
     def _refuse_captured(self) -> None:
         if self._place is not None and self._time is None:
             under_way = {self._place[0]} & set(DEVICE.captures.values())
-            waiting.refuse(under_way, "a wait or query of an event", CAPTURED_EVENT)
+            waiting.refuse(under_way, "a wait or query of an event", CAPTURED_EVENT if under_way else INVALID_VALUE)
 
 
 def _nothing() -> None:
