@@ -134,7 +134,8 @@ def fork_alone_bug():
 
     Seen instead: others. A replay writes seed and position for its kernels only if the graph moves the generator on,
     https://github.com/pytorch/pytorch/pull/143777, and a fork leaves it where it was. Up to 2.11 the kernel finds what the
-    capture wrote, the position 0; from 2.12 on nobody has written, and it reads what lies there. Open: no GPU has shown it yet.
+    capture wrote, the position 0; from 2.12 on nobody has written, and it reads what lies there: on an H200 two zeros, so the first numbers of
+    seed 0.
     """
     torch.manual_seed(SEED)
     _draw()

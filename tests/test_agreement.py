@@ -58,23 +58,6 @@ def test_other_sizes_are_compared_by_which_addresses_coincide(store: Store) -> N
         assert aspects["addresses"] is agrees
 
 
-@pytest.mark.parametrize(
-    ("gpu", "model", "agrees"),
-    [
-        ((0.5, 0.25, 0.5), (0.7, 0.1, 0.7), True),
-        ((0.5, 0.25, 0.5), (0.7, 0.1, 0.1), False),
-        ((1, 0.25), (0.3, 0.2), False),
-        ((0.5,), (0.5, 0.5), False),
-    ],
-)
-def test_random_numbers_are_compared_by_their_pattern(store: Store, gpu: tuple[float, ...], model: tuple[float, ...], agrees: bool) -> None:
-    """The model's bits are its own: the same cells must be right, which is 1 here, and the same cells equal."""
-    store.write(environment("2.13.0+cu130"), [record(attempt("wrong", *gpu))])
-    store.write(environment("2.13.0+cpu", machine="model", gpu="model", engine="model"), [record(attempt("wrong", *model))])
-    (found,) = agreement_of(store.sweeps(), {"group/bug"})
-    assert found.aspects["strip"] is agrees
-
-
 def test_what_cannot_be_held_side_by_side_is_left_out(store: Store) -> None:
     """A skipped case, or one of another version, counts neither way."""
     assert agree(store, record("wrong"), record("skipped:needs a CUDA compiler")) is None

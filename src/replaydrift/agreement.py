@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Final
 
 from replaydrift import releases
 from replaydrift.records import Attempt, CaseRecord
 from replaydrift.store import Sweep
-from replaydrift.strip import Missing, Strip
+from replaydrift.strip import Missing
 from replaydrift.values import Value, equal, show
 from replaydrift.verdicts import settled
 
@@ -36,14 +35,13 @@ class CaseAgreement:
         return all(value is not False for value in self.aspects.values())
 
 
-def agreement_of(stored: Iterable[Sweep], random: Collection[str] = ()) -> tuple[CaseAgreement, ...]:
+def agreement_of(stored: Iterable[Sweep]) -> tuple[CaseAgreement, ...]:
     """The agreement of each case that both the model and a GPU ran on one version of torch, GPUs and releases in order.
 
     A model's CPU wheel stands for the version's default wheel. Cases of other case versions are left out; so are those that
     either side skipped. An empty result means that nothing stored can be compared.
 
-    Of the cases in `random`, which show random numbers, the bits are not compared, but which cells equal their reference and which equal
-    one another. Where a case ran with other sizes on the model, of its addresses only which coincide.
+    Where a case ran with other sizes on the model, of its addresses only which coincide is compared.
     """
     sweeps = list(stored)
     modelled = {_version(sweep.environment.release): sweep for sweep in sweeps if sweep.environment.engine == "model"}
@@ -53,13 +51,13 @@ def agreement_of(stored: Iterable[Sweep], random: Collection[str] = ()) -> tuple
         if sweep.environment.engine != "cuda" or model is None:
             continue
         for name in sorted(sweep.cases.keys() & model.cases.keys()):
-            agreed = _compare(sweep.cases[name], model.cases[name], sweep.environment.release, sweep.environment.machine, shows_random=name in random)
+            agreed = _compare(sweep.cases[name], model.cases[name], sweep.environment.release, sweep.environment.machine)
             if agreed is not None:
                 found.append(agreed)
     return tuple(found)
 
 
-def _compare(gpu: CaseRecord, model: CaseRecord, release: str, machine: str, *, shows_random: bool) -> CaseAgreement | None:
+def _compare(gpu: CaseRecord, model: CaseRecord, release: str, machine: str) -> CaseAgreement | None:
     """The agreement of two records of one case; None where they cannot be held side by side."""
     theirs, ours = settled(gpu.attempts), settled(model.attempts)
     if gpu.version != model.version or not theirs or not ours or "skipped" in (theirs[0].outcome.kind, ours[0].outcome.kind):
@@ -69,7 +67,7 @@ def _compare(gpu: CaseRecord, model: CaseRecord, release: str, machine: str, *, 
     where = _layout if dict(gpu.options) == dict(model.options) else _coinciding
     aspects: dict[str, bool | None] = {
         "outcome": {attempt.outcome.kind for attempt in ours} == kinds,
-        "strip": _same_strips(theirs, modelled, gpu, _same_pattern if shows_random else _same_values),
+        "strip": _same_strips(theirs, modelled, gpu),
         "error": None if not (real.chain or modelled.chain) else [e[0] for e in real.errors] == [e[0] for e in modelled.errors],
         "addresses": None if not (real.evidence or modelled.evidence) else where(real) == where(modelled),
     }
@@ -78,26 +76,13 @@ def _compare(gpu: CaseRecord, model: CaseRecord, release: str, machine: str, *, 
     return CaseAgreement(gpu.case, release, machine, aspects, rules, why)
 
 
-def _same_strips(
-    theirs: tuple[Attempt, ...], modelled: Attempt, gpu: CaseRecord, same: Callable[[Strip, Strip], bool]
-) -> bool | None:  # fmt: skip
+def _same_strips(theirs: tuple[Attempt, ...], modelled: Attempt, gpu: CaseRecord) -> bool | None:
     """Whether the observed sides agree; None where there is nothing to see or the GPU's own attempts differ (luck, timing)."""
     if not theirs[0].strip or len({repr(attempt.strip) for attempt in theirs}) > 1 or gpu.timing:
         return None
-    return len(theirs[0].strip) == len(modelled.strip) and same(theirs[0].strip, modelled.strip)
-
-
-def _same_values(real: Strip, modelled: Strip) -> bool:
-    return all(_equal(left.observed, right.observed) for left, right in zip(real, modelled, strict=True))
-
-
-def _same_pattern(real: Strip, modelled: Strip) -> bool:
-    """Whether the same cells equal their reference, and the same cells equal one another."""
-
-    def pattern(strip: Strip) -> list[bool]:
-        return [_equal(cell.observed, cell.correct) for cell in strip] + [_equal(one.observed, two.observed) for one, two in combinations(strip, 2)]
-
-    return pattern(real) == pattern(modelled)
+    return len(theirs[0].strip) == len(modelled.strip) and all(
+        _equal(left.observed, right.observed) for left, right in zip(theirs[0].strip, modelled.strip, strict=True)
+    )
 
 
 def _equal(left: Value | Missing, right: Value | Missing) -> bool:

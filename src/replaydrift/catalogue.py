@@ -27,7 +27,7 @@ DEFAULT_LIMIT_S: Final = 120.0
 
 _GROUP_KEYS: Final = {"title", "mechanism", "link", "alone", "tolerance", "limit_s", "cases"}
 _CASE_KEYS: Final = {"meaning", "mechanism", "alone", "tolerance", "limit_s", "model", "claims"}
-_MODEL_KEYS: Final = {"options", "random", "scale", "timing"}
+_MODEL_KEYS: Final = {"options", "scale", "timing"}
 _CLAIM_KEYS: Final = {"source", "release", "says", "observed", "link", "note"}
 
 
@@ -45,14 +45,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class HowOnModel:
-    """How the CPU model runs a case: other sizes, how much larger work to pretend, whether assumed durations decide, and whether it shows
-    random numbers, whose bits are not a GPU's.
-    """
+    """How the CPU model runs a case: other sizes, how much larger work to pretend, and whether assumed durations decide."""
 
     options: Mapping[str, Value] = field(default_factory=dict)
     scale: float = 1.0
     timing: bool = False
-    random: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +82,6 @@ class Catalogue:
     groups: Mapping[str, GroupNotes]
     notes: Mapping[str, CaseNotes]
     sources: Mapping[str, Mapping[str, str]]
-
-    @property
-    def random(self) -> frozenset[str]:
-        """The names of the cases that show random numbers."""
-        return frozenset(name for name, notes in self.notes.items() if notes.model.random)
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -136,7 +128,7 @@ def _case_notes(case: Case, group: GroupNotes, entry: Mapping[str, Any]) -> Case
         alone=either("alone", default=False),
         tolerance=float(either("tolerance", 0.0)),
         limit_s=float(either("limit_s", DEFAULT_LIMIT_S)),
-        model=HowOnModel(model.get("options", {}), float(model.get("scale", 1.0)), model.get("timing", False), model.get("random", False)),
+        model=HowOnModel(model.get("options", {}), float(model.get("scale", 1.0)), model.get("timing", False)),
         claims=tuple(_claim(claim) for claim in own.get("claims", [])),
     )
 

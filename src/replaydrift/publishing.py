@@ -71,7 +71,7 @@ def _guides(store: Store, catalogue: Catalogue, known: Known) -> dict[str, str]:
 
 
 def _agreement(report: Overview) -> tuple[CaseAgreement, ...]:
-    return agreement_of((sweep for machine in report.machines for sweep in machine.sweeps.values()), report.catalogue.random)
+    return agreement_of(sweep for machine in report.machines for sweep in machine.sweeps.values())
 
 
 def _costs(store: Store) -> tuple[Costs, ...]:

@@ -64,26 +64,39 @@ class TestSizes:
 class TestEqualBlocks:
     """Which of several equal free blocks is taken."""
 
-    @pytest.mark.parametrize("oldest_first", [False, True])
-    def test_the_lowest_address_up_to_2_11_and_the_oldest_segment_since(self, oldest_first: bool) -> None:
-        """Segments of one large request lie each below the one before, so the two rules take different ones."""
-        allocator = CachingAllocator(START, START + (1 << 33), oldest_first=oldest_first)
+    @pytest.mark.parametrize("age_of", [None, "block", "segment"])
+    def test_the_lowest_address_up_to_2_11_and_the_oldest_since(self, age_of: str | None) -> None:
+        """Segments of one large request lie each below the one before, so the rules take different ones."""
+        allocator = CachingAllocator(START, START + (1 << 33), age_of=age_of)
         older, younger = allocator.allocate(16 * MIB, stream=0), allocator.allocate(16 * MIB, stream=0)
         addresses = older.address, younger.address
         assert addresses[1] == addresses[0] - 16 * MIB
         allocator.free(older)
         allocator.free(younger)
 
-        assert allocator.allocate(16 * MIB, stream=0).address == addresses[0 if oldest_first else 1]
+        assert allocator.allocate(16 * MIB, stream=0).address == addresses[0 if age_of else 1]
 
     def test_within_a_segment_the_lowest_address_is_taken(self) -> None:
-        """Its blocks are equally old."""
-        allocator = CachingAllocator(START, START + (1 << 33), oldest_first=True)
+        """Its blocks are equally old since 2.13."""
+        allocator = CachingAllocator(START, START + (1 << 33), age_of="segment")
         blocks = [allocator.allocate(512, stream=0) for _ in range(6)]
         for position in (3, 1):
             allocator.free(blocks[position])
 
         assert allocator.allocate(512, stream=0).address == START + 512
+
+    @pytest.mark.parametrize(("age_of", "taken"), [("segment", 0), ("block", 2)])
+    def test_on_2_12_a_block_that_was_split_off_again_is_young(self, age_of: str, taken: int) -> None:
+        """The first two of four blocks are joined and split again: the front of them is younger than the third block, at a lower address."""
+        allocator = CachingAllocator(START, START + (1 << 33), age_of=age_of)
+        first, second, third, _fourth = (allocator.allocate(512, stream=0) for _ in range(4))
+        allocator.free(first)
+        allocator.free(second)
+        front, _rest = allocator.allocate(512, stream=0), allocator.allocate(512, stream=0)
+        allocator.free(third)
+        allocator.free(front)
+
+        assert allocator.allocate(512, stream=0).address == START + 512 * taken
 
 
 class TestSplit:

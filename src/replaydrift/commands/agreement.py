@@ -19,11 +19,10 @@ from replaydrift.store import Store
 
 @click.command()
 @options.results
-@options.cases_dir
 @options.as_json
-def command(results: Path, cases_dir: Path | None, as_json: bool) -> None:
+def command(results: Path, as_json: bool) -> None:
     """Hold the CPU model's records against those of GPUs: outcome, strip, error classes and addresses of each case."""
-    found = agreement_of(Store(results).sweeps(), options.catalogue_of(cases_dir).random)
+    found = agreement_of(Store(results).sweeps())
     if not found:
         raise StoreError(
             f"nothing to hold side by side in {str(results)!r}: expected results of engine 'cuda' and of engine 'model' on one "

@@ -2,8 +2,10 @@
 
 The rules are those of `c10/cuda/CUDACachingAllocator.cpp`: sizes rounded to 512 bytes; a small pool (requests up to 1 MiB,
 from segments of 2 MiB) and a large one (segments of 20 MiB, or a multiple of 2 MiB for requests from 10 MiB on); best fit
-among the free blocks of the same stream; of equal ones that of the oldest segment where `oldest_first` says so, then the lowest
-address; a block split when enough would be left over; free neighbours joined. Each private pool has free lists of its own.
+among the free blocks of the same stream; a block split when enough would be left over; free neighbours joined. Each private pool has
+free lists of its own. Of equal free blocks the one at the lowest address is taken, or the one made first where `age_of` is "block":
+the front of a split is made anew, and the rest stays what it was. Where it is "segment", the one whose segment was obtained first, then
+the one at the lowest address.
 
 Where segments lie is the driver's choice. As an H200's does, small ones follow one another upwards, and each for one large request lies
 below the one before.
@@ -45,7 +47,7 @@ class Block:
     stream: int
     pool: Pool
     small: bool
-    age: int = 0  # the number of its segment, where that decides between equal blocks
+    age: int = 0  # its number or its segment's, where that decides between equal blocks
     requested: int = 0
     allocated: bool = False
     before: Block | None = None
@@ -123,7 +125,7 @@ class CachingAllocator:
         on_segment_free: Callable[[int, int], None] = lambda _address, _size: None,
         before_segment: Callable[[int], None] = lambda _stream: None,
         *,
-        oldest_first: bool = False,
+        age_of: str | None = None,
     ) -> None:
         self.start, self.end = start, end
         self.pools: dict[PoolId, Pool] = {DEFAULT_POOL: Pool(DEFAULT_POOL)}
@@ -133,7 +135,8 @@ class CachingAllocator:
         self._holes: list[tuple[int, int]] = [(start, end - start)]  # address, size: ordered, never adjacent
         self._on_segment_free = on_segment_free
         self._before_segment = before_segment
-        self._oldest_first = oldest_first
+        self._age_of = age_of
+        self._made = 0
 
     def allocate(self, requested: int, stream: int, pool: PoolId = DEFAULT_POOL) -> Block:
         """A block of at least `requested` bytes for work on `stream`; OutOfMemory where there is no room."""
@@ -147,6 +150,7 @@ class CachingAllocator:
             if rest.after:
                 rest.after.before = rest
             block.after, block.size = rest, size
+            block.age = self._age("block", block.age)
             insort(home.free[small], (rest.key, rest), key=lambda entry: entry[0])
         block.allocated, block.requested = True, requested
         home.live += 1
@@ -240,7 +244,14 @@ class CachingAllocator:
         for statistics in (self.statistics, self.statistics_of[small]):
             statistics.reserved.add(length)
             statistics.segments.add(1)
-        return Block(address, length, stream, pool, small, self.statistics.segments.gained if self._oldest_first else 0)
+        return Block(address, length, stream, pool, small, self._age("block", self._age("segment", 0)))
+
+    def _age(self, of: str, inherited: int) -> int:
+        """The number of a new block or segment where blocks are ordered by those, else the one that it inherits."""
+        if of != self._age_of:
+            return inherited
+        self._made += 1
+        return self._made
 
     def _hole(self, length: int, *, from_above: bool) -> int | None:
         for position in sorted(range(len(self._holes)), reverse=from_above):

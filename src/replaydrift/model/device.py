@@ -45,7 +45,6 @@ class Capture:
     tails: dict[int, frozenset[int]] = field(default_factory=dict)
     invalid: bool = False
     generators: dict[Any, int] = field(default_factory=dict)
-    host_blocks: list[int] = field(default_factory=list)
     random_bases: dict[Any, list[int]] = field(default_factory=dict)
     graph_id: int = 0
     state_blocks: list[Block] = field(default_factory=list)  # of the generators that it uses, where this release makes them per capture
@@ -77,7 +76,7 @@ class Device:
 
     def __init__(self) -> None:
         self.allocator = CachingAllocator(
-            arena.DEVICE_START, arena.DEVICE_END, self._unmapped, self._segment_wanted, oldest_first=rules.holds("oldest-of-equal-blocks")
+            arena.DEVICE_START, arena.DEVICE_END, self._unmapped, self._segment_wanted, age_of=rules.use("oldest-of-equal-blocks")
         )
         self.captures: dict[int, Capture] = {}  # by stream that takes part
         self.blocks: dict[int, Block] = {}  # live blocks by address

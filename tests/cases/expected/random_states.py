@@ -5,7 +5,7 @@ EXPECTED = {
     "random-states/state-read-inside-bug": ("wrong", [False, False]),
     "random-states/state-read-before-replay-fix": ("correct", [True, True]),
     "random-states/fork-inside": ("correct", None),
-    "random-states/fork-alone-bug": ("wrong", None),  # Position 0 up to 2.11, then what lies in memory that nobody wrote.
+    "random-states/fork-alone-bug": ("wrong", None),  # Position 0 up to 2.11, then seed 0 and position 0, which nobody wrote.
     "random-states/generator-inside-bug": ("raised: Cannot construct a new CUDAGeneratorImpl during CUDA graph capture", []),
     "random-states/offset-inside-bug": ("raised: IndexError: tuple index out of range", []),
     "random-states/two-states": ("correct", None),
