@@ -235,7 +235,7 @@ def graphed_checkpoint_bug():
     Seen instead: from 2.12 on another mask in the backward pass, 1, 1. The backward graph draws from a state that it sets and
     takes back, and leaves the generator where it was, so no replay writes a position for it. Up to 2.11 it finds that of the
     forward graph, since all graphs of a generator share one place; now each has its own, which nobody writes:
-    https://github.com/pytorch/pytorch/pull/176752. Open: no GPU has shown it yet.
+    https://github.com/pytorch/pytorch/pull/176752. An H200 shows both.
     """
     x = torch.ones(64, device="cuda", requires_grad=True)
     graphed = torch.cuda.make_graphed_callables(

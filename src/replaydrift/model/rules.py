@@ -96,7 +96,8 @@ RULES: Final = (
     Rule("oldest-of-equal-blocks", "2.12", "2.12", "block",
          f"{H200}: parallel-replay on 2.12.1 beside 2.11.0; pytorch/pytorch pull request 178362; the comparator in libc10_cuda.so of 2.12.1", mechanism=True),
     Rule("oldest-of-equal-blocks", "2.13", "9.9", "segment",
-         f"{H200}: parallel-replay; pytorch/pytorch pull request 183591; the comparator in libc10_cuda.so of 2.14.1 and 2.15.0; 2.13.0 was not looked up",
+         f"{H200}: parallel-replay; pytorch/pytorch pull request 183591; the comparator in libc10_cuda.so of 2.14.1 and 2.15.0; "
+         "2.13.0 was not looked up, but the lines that its errors name are 2.14.1's within three",
          mechanism=True),
     Rule("sync-in-capture", "2.11", "9.9", "", f"{H200}: hidden-scalar/grad-scaler-bug; CUDA's documentation of stream capture"),
     Rule("empty-capture-warns", "2.11", "9.9", "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream.",
@@ -104,7 +105,8 @@ RULES: Final = (
     Rule("accelerator-graph-refused", "2.12", "9.9", "Graph is not supported on device type: cuda",
          "the CUDA builds of 2.12.1, 2.14.1 and 2.15.0 without a GPU; pytorch/pytorch pull request 190307"),
     Rule("pool-without-holder", "2.11", "2.11", _gone("/pytorch", 2799), "the text stands in libc10_cuda.so of 2.11.0"),
-    Rule("pool-without-holder", "2.12", "2.13", _gone("/pytorch", 3049), "the text stands in libc10_cuda.so of 2.12.1; the line of 2.13 was not looked up"),
+    Rule("pool-without-holder", "2.12", "2.12", _gone("/pytorch", 3049), "the text stands in libc10_cuda.so of 2.12.1"),
+    Rule("pool-without-holder", "2.13", "2.13", _gone("/__w/pytorch/pytorch", 3332), f"{H200}: memory-pools/taken-up-again-bug on 2.13.0"),
     Rule("pool-without-holder", "2.14", "2.14", _gone("/__w/pytorch/pytorch", 3329), "the text stands in libc10_cuda.so of 2.14.1"),
     Rule("pool-without-holder", "2.15", "9.9", _gone("/__w/pytorch/pytorch", 3473), "the text stands in libc10_cuda.so of 2.15.0"),
 )  # fmt: skip
