@@ -58,6 +58,14 @@ def test_other_sizes_are_compared_by_which_addresses_coincide(store: Store) -> N
         assert aspects["addresses"] is agrees
 
 
+def test_what_differs_is_told_with_its_rates(store: Store) -> None:
+    """Where a GPU's own attempts disagree, one outcome would not say why the model's differs."""
+    store.write(environment("2.13.0+cu130"), [record("correct", "wrong", "correct")])
+    store.write(environment("2.13.0+cpu", machine="model", gpu="model", engine="model"), [record("correct")])
+    (found,) = agreement_of(store.sweeps())
+    assert found.why == "outcome: correct 2 of 3, wrong 1 of 3 | model correct"
+
+
 def test_what_cannot_be_held_side_by_side_is_left_out(store: Store) -> None:
     """A skipped case, or one of another version, counts neither way."""
     assert agree(store, record("wrong"), record("skipped:needs a CUDA compiler")) is None

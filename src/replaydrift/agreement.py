@@ -11,7 +11,7 @@ from replaydrift.records import Attempt, CaseRecord
 from replaydrift.store import Sweep
 from replaydrift.strip import Missing
 from replaydrift.values import Value, equal, show
-from replaydrift.verdicts import settled
+from replaydrift.verdicts import settled, summarise
 
 # The model computes with CPU kernels: floats agree to this, integers exactly.
 FLOAT_TOLERANCE: Final = 1e-3
@@ -71,7 +71,7 @@ def _compare(gpu: CaseRecord, model: CaseRecord, release: str, machine: str) -> 
         "error": None if not (real.chain or modelled.chain) else [e[0] for e in real.errors] == [e[0] for e in modelled.errors],
         "addresses": None if not (real.evidence or modelled.evidence) else where(real) == where(modelled),
     }
-    why = "; ".join(f"{name}: {_said(real, name)} | model {_said(modelled, name)}" for name, value in aspects.items() if value is False)
+    why = "; ".join(f"{name}: {_said(gpu, name)} | model {_said(model, name)}" for name, value in aspects.items() if value is False)
     rules = tuple(sorted({rule for attempt in ours for rule in attempt.rules}))
     return CaseAgreement(gpu.case, release, machine, aspects, rules, why)
 
@@ -107,14 +107,17 @@ def _coinciding(attempt: Attempt) -> list[object]:
     return found
 
 
-def _said(attempt: Attempt, aspect: str) -> str:
+def _said(record: CaseRecord, aspect: str) -> str:
+    """What the record shows of the aspect; outcomes with their rates where attempts differ."""
+    if aspect == "outcome":
+        summary = summarise(record)
+        return summary.counts[0][0] if summary.unanimous else summary.rates
+    attempt = settled(record.attempts)[0]
     if aspect == "strip":
         return attempt.observed
     if aspect == "error":
         return " ← ".join(name for name, _ in attempt.errors) or "none"
-    if aspect == "addresses":
-        return ", ".join(show(value, 80) for _, value in attempt.evidence)
-    return attempt.outcome.text
+    return ", ".join(show(value, 80) for _, value in attempt.evidence)
 
 
 def _version(name: str) -> str:

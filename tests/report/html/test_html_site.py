@@ -167,7 +167,7 @@ def test_marks_of_rules_and_durations(made: Made) -> None:
     assert len(re.findall(r'class="[ah] mt"', text)) == 4
     assert made.page(case_page("shared-pool/bug")).count("reproduced <small>rule</small>") == 4
     assert "rests on a written rule" not in made.page(release_page(RELEASES[3])).split('id="on-model"')[0]
-    assert "depends on durations that the model assumes" in made.page(release_page(RELEASES[3])).split('id="on-model"')[1]
+    assert "a matter of timing: other durations" in made.page(release_page(RELEASES[3])).split('id="on-model"')[1]
     assert "pageable-copy-refused" in made.page(case_page("shared-pool/bug"))
     assert "Depends on durations the model assumes" in made.page(case_page("shared-pool/fix-capture-order"))
 
