@@ -24,7 +24,7 @@ if not sys.platform.startswith("linux") or not (3, 10) <= sys.version_info[:2] <
     )
 sys.path.insert(0, str(Path(__file__).resolve().parent / "src"))
 
-from replaydrift import environments, host, installing
+from replaydrift import environments, host, installers, installing
 from replaydrift.errors import ReleaseError, ReplaydriftError
 from replaydrift.releases import Release, read_table
 
@@ -342,15 +342,16 @@ def make_torch(session: nox.Session, name: str, options: Options) -> Environment
     if made.is_made_from(recipe) and not (lacks_cuda and host.find_gpus()[1]):
         session.log(f"takes torch {made.torch} as it is in {made.folder}")
         return made
-    planned, uv = plan_for(session, wanted, options), find_uv(session) if options.uv else None
+    planned, uv, wheel = plan_for(session, wanted, options), find_uv(session) if options.uv else None, None
     begin(session, made, planned.python, uv)
     if uv is None:
-        url, size = installing.taken_by_pip(planned, str(made.python))
-        planned = installing.with_wheel(planned, url, size, TABLE)
+        wheel = installers.taken_by_pip(planned, str(made.python))
+        planned = installing.with_wheel(planned, wheel.url, wheel.size, TABLE)
     for line in planned.lines():
         session.log(line)
     try:
-        session.run(*installing.command(planned, str(made.python), uv), external=True)
+        for step in installers.commands(planned, str(made.python), wheel, uv):
+            session.run(*step, external=True)
         printed = session.run(made.python, "-c", "import torch; print(torch.__version__)", external=True, silent=True)
     except CommandFailed as error:
         raise ReleaseError(f"{wanted} cannot be installed: the words of {error.reason or 'pip'} are above") from error

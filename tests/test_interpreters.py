@@ -11,6 +11,7 @@ import pytest
 
 from replaydrift import environments, host, interpreters
 from replaydrift.errors import ReleaseError
+from replaydrift.installers import Wheel
 from replaydrift.installing import Plan
 from replaydrift.interpreters import Interpreters
 
@@ -70,12 +71,13 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    plain = interpreters.installing.command
+    plain = interpreters.installers.commands
 
-    def alone(planned: Plan, python: str) -> list[str]:
-        return [*plain(replace(planned, requirements=planned.requirements[:1]), python), "--no-index", "--no-deps"]
+    def alone(planned: Plan, python: str, wheel: Wheel) -> list[list[str]]:
+        steps = plain(replace(planned, requirements=planned.requirements[:1]), python, wheel)
+        return [[*step, "--no-index", "--no-deps"] for step in steps]
 
-    monkeypatch.setattr(interpreters.installing, "command", alone)
+    monkeypatch.setattr(interpreters.installers, "commands", alone)
 
 
 @pytest.mark.usefixtures("bare")

@@ -6,13 +6,10 @@ uses this before anything is installed.
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import urllib.parse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from replaydrift.errors import ReleaseError
@@ -23,13 +20,20 @@ from replaydrift.releases import Entry, Release, Table
 PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
 # An environment weighs this many times its download: measured between 1.83 (2.11.0) and 1.99 (2.0.1).
 KEPT_PER_DOWNLOAD: Final = 1.9
+# Installed one package after another, torch comes last, and of the wheels only its own lies beside what is unpacked: 0.18 of the
+# download for 2.14.1, where 5.5 GB of disk were in use at most, and no more than 0.3 for any release of the table.
+LAST_PER_DOWNLOAD: Final = 0.3
+_SHORT: Final = "disk is short: one package after another, so that no more than one wheel lies beside what is unpacked"
 # torch before 2.3 was built against NumPy 1 and warns at each import beside NumPy 2.
 _NUMPY_2: Final = (2, 3, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to install one release: interpreter, requirements, options of the installer, and what that costs in megabytes."""
+    """How to install one release: interpreter, requirements, options of the installer, and what that costs in megabytes.
+
+    `one_by_one` says that disk is short: each package has to be installed, and its wheel gone, before the next is fetched.
+    """
 
     release: Release
     python: str
@@ -41,6 +45,7 @@ class Plan:
     kept_mb: int | None = None
     measured: str = ""
     for_gpu: bool = False
+    one_by_one: bool = False
     remarks: tuple[str, ...] = ()
 
     @property
@@ -83,7 +88,7 @@ def plan(
     version, python = _interpreter(release, entry, host)
     _check_driver(release, build, entry, host, table, on_gpu=on_gpu)
     download, kept, measured = _sizes(build, entry, table)
-    _check_disk(release, download, kept, host)
+    one_by_one = _is_short_of_disk(release, download, kept, host)
     options, origin = _origin(release, build, torch_index, table)
     return Plan(
         release=release,
@@ -96,7 +101,8 @@ def plan(
         kept_mb=kept,
         measured="up to " if torch_index is not None else measured,
         for_gpu=on_gpu,
-        remarks=tuple(_remarks(release, entry, host, build, on_gpu=on_gpu)),
+        one_by_one=one_by_one,
+        remarks=(*_remarks(release, entry, host, build, on_gpu=on_gpu), *[_SHORT] * one_by_one),
     )
 
 
@@ -119,48 +125,6 @@ def with_wheel(planned: Plan, url: str, size: int | None, table: Table) -> Plan:
         origin = f"{planned.wheel}, its file ({size / 1e6:.0f} MB) is on this machine"
         planned = replace(planned, wheel=origin, download_mb=rest, measured="up to ")
     return replace(planned, remarks=(*planned.remarks, f"wheel {name}"))
-
-
-def command(planned: Plan, python: str, uv: str | None = None) -> list[str]:
-    """The command that installs the plan into the environment of `python`, with pip or with the given uv.
-
-    Nothing goes to the installer's cache: what is kept is what the plan says, and removing the environment frees it.
-    """
-    if uv is None:
-        start = [python, "-m", "pip", "install", "--no-cache-dir", "--disable-pip-version-check"]
-        return [*start, *planned.options, *planned.requirements]
-    # uv asks one index after the other by default; like pip, it has to look for torch's dependencies in all of them.
-    options = ["--prerelease=allow" if option == "--pre" else option for option in planned.options]
-    start = [uv, "pip", "install", "--python", python, "--no-cache", "--index-strategy", "unsafe-best-match"]
-    return [*start, *options, *planned.requirements]
-
-
-def taken_by_pip(planned: Plan, python: str, seconds: float = 120) -> tuple[str, int | None]:
-    """URL of the torch wheel that pip would take, and its bytes where it is a file here; nothing is installed.
-
-    ReleaseError with pip's own words where pip finds none.
-    """
-    ask = [python, "-m", "pip", "install", "--dry-run", "--no-deps", "--quiet", "--disable-pip-version-check"]
-    try:
-        answer = subprocess.run(
-            [*ask, "--report", "-", *planned.options, planned.requirements[0]],
-            capture_output=True, text=True, timeout=seconds, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise ReleaseError(f"{planned.release} cannot be installed: pip gave no answer within {seconds:.0f} s") from None
-    if answer.returncode != 0:
-        raise ReleaseError(f"{planned.release} cannot be installed: pip says {_reason(answer.stderr)!r}")
-    url = str(json.loads(answer.stdout)["install"][0]["download_info"]["url"])
-    parts = urllib.parse.urlsplit(url)
-    return url, Path(urllib.parse.unquote(parts.path)).stat().st_size if parts.scheme == "file" else None
-
-
-def _reason(words: str) -> str:
-    """What of pip's words says why: its last error, or the constraint that stands in the way."""
-    lines = [line.strip() for line in words.splitlines()]
-    constraints = [line for line in lines if "(constraint)" in line]
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    return (constraints or errors or ["nothing"])[-1]
 
 
 def newer_or_same(version: str, lowest: str) -> bool:
@@ -230,12 +194,18 @@ def _sizes(build: str | None, entry: Entry | None, table: Table) -> tuple[int | 
     return entry.download_mb, kept, "" if entry.kept_mb is not None and build in (None, entry.default_build) else "about "
 
 
-def _check_disk(release: Release, download: int | None, kept: int | None, host: Host) -> None:
-    """ReleaseError where the wheels and what is unpacked from them do not fit; both lie on the disk for a while."""
+def _is_short_of_disk(release: Release, download: int | None, kept: int | None, host: Host) -> bool:
+    """True where the wheels and what is unpacked from them do not fit beside each other, but do one package after another.
+
+    ReleaseError where not even that fits.
+    """
     if download is None or kept is None or download + kept <= host.free_mb:
-        return
+        return False
+    least = kept + LAST_PER_DOWNLOAD * download
+    if least <= host.free_mb:
+        return True
     raise ReleaseError(
-        f"{release} cannot be installed: it takes {_size_in_words(download + kept)} of disk while it is installed, "
+        f"{release} cannot be installed: it takes {_size_in_words(least)} of disk while it is installed, "
         f"{_size_in_words(host.free_mb)} are free; make room (nox -s clean), then run again",
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from replaydrift import environments, host, installing
+from replaydrift import environments, host, installers, installing
 from replaydrift.environments import Environment
 from replaydrift.errors import ReleaseError
 from replaydrift.releases import Release, Table, read_table
@@ -64,11 +64,12 @@ class Interpreters:
         if made.folder.exists():
             made.remove()
         _run(wanted, [planned.python, "-m", "venv", str(made.folder)])
-        url, size = installing.taken_by_pip(planned, str(made.python))
-        planned = installing.with_wheel(planned, url, size, table)
+        wheel = installers.taken_by_pip(planned, str(made.python))
+        planned = installing.with_wheel(planned, wheel.url, wheel.size, table)
         for line in planned.lines():
             self.say(line)
-        _run(wanted, installing.command(planned, str(made.python)))
+        for step in installers.commands(planned, str(made.python), wheel):
+            _run(wanted, step)
         found = _run(wanted, [str(made.python), "-c", "import torch; print(torch.__version__)"]).strip().splitlines()[-1]
         if not wanted.is_met_by(found):
             raise ReleaseError(f"asked for torch {wanted}, but {found!r} was installed and imported: nothing was run")
