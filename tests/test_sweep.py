@@ -164,14 +164,14 @@ def fix():
 
 def test_only_what_overlaps_gets_the_drivers_hardware_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
     """One queue makes a context sooner; a case that runs alone, or whose outcome is a matter of timing, keeps the driver's number."""
-    for name in ("alone", "timing", "usual"):
+    for name in ("alone", "overlaps", "timing", "usual"):
         (tmp_path / f"{name}.py").write_text(QUEUES)
-    groups = "[groups.alone.cases.fix]\nalone = true\n[groups.timing.cases.fix]\nmodel = { timing = true }\n"
-    titles = "".join(f'[groups.{name}]\ntitle = "T"\n' for name in ("alone", "timing", "usual"))
+    groups = "[groups.alone.cases.fix]\nalone = true\n[groups.overlaps.cases.fix]\noverlaps = true\n[groups.timing.cases.fix]\nmodel = { timing = true }\n"
+    titles = "".join(f'[groups.{name}]\ntitle = "T"\n' for name in ("alone", "overlaps", "timing", "usual"))
     (tmp_path / "groups.toml").write_text("schema = 1\n" + titles + groups)
     swept = run_toys(store, folder=tmp_path)
     seen = {record.case: record.attempts[0].observed for record in swept.records}
-    assert seen == {"alone/fix": "the driver's", "timing/fix": "the driver's", "usual/fix": "1"}
+    assert seen == {"alone/fix": "the driver's", "overlaps/fix": "the driver's", "timing/fix": "the driver's", "usual/fix": "1"}
     assert all(record.attempts[0].outcome.text == "correct" for record in swept.records)  # A reference has what its case has.
     assert swept.environment.facts["variables"]["CUDA_DEVICE_MAX_CONNECTIONS"].startswith("1, and the driver's own")
 

@@ -25,8 +25,8 @@ MECHANISMS: Final = ("frozen choice", "frozen pointer", "missing nodes", "async 
 SCHEMA: Final = 1
 DEFAULT_LIMIT_S: Final = 120.0
 
-_GROUP_KEYS: Final = {"title", "mechanism", "link", "alone", "tolerance", "limit_s", "cases"}
-_CASE_KEYS: Final = {"meaning", "mechanism", "alone", "tolerance", "limit_s", "model", "claims"}
+_GROUP_KEYS: Final = {"title", "mechanism", "link", "alone", "overlaps", "tolerance", "limit_s", "cases"}
+_CASE_KEYS: Final = {"meaning", "mechanism", "alone", "overlaps", "tolerance", "limit_s", "model", "claims"}
 _MODEL_KEYS: Final = {"options", "scale", "timing"}
 _CLAIM_KEYS: Final = {"source", "release", "says", "observed", "link", "note"}
 
@@ -54,11 +54,15 @@ class HowOnModel:
 
 @dataclass(frozen=True, slots=True)
 class CaseNotes:
-    """All that is known of a case beside its code."""
+    """All that is known of a case beside its code.
+
+    `alone` means with the GPU to itself, since it races or fills it; `overlaps` that several streams of it have to run at once.
+    """
 
     mechanism: str
     meaning: str = ""
     alone: bool = False
+    overlaps: bool = False
     tolerance: float = 0.0
     limit_s: float = DEFAULT_LIMIT_S
     model: HowOnModel = field(default_factory=HowOnModel)
@@ -126,6 +130,7 @@ def _case_notes(case: Case, group: GroupNotes, entry: Mapping[str, Any]) -> Case
         mechanism=own.get("mechanism", group.mechanism),
         meaning=own.get("meaning", case.summary),
         alone=either("alone", default=False),
+        overlaps=either("overlaps", default=False),
         tolerance=float(either("tolerance", 0.0)),
         limit_s=float(either("limit_s", DEFAULT_LIMIT_S)),
         model=HowOnModel(model.get("options", {}), float(model.get("scale", 1.0)), model.get("timing", False)),

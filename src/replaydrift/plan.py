@@ -91,7 +91,7 @@ def make_plan(
             scale=notes.model.scale if on_model else 1.0,
             limit_s=limit_s if limit_s is not None else notes.limit_s,
             alone=notes.alone and not on_model,  # The model's clock is its own: nothing disturbs it.
-            overlaps=notes.alone or notes.model.timing,
+            overlaps=notes.alone or notes.overlaps or notes.model.timing,
         )
         reference = _reference(case, task, tasks)
         tasks[reference.name] = reference
