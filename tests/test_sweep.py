@@ -166,7 +166,8 @@ def test_only_what_overlaps_gets_the_drivers_hardware_queues(tmp_path: Path, mon
     """One queue makes a context sooner; a case that runs alone, or whose outcome is a matter of timing, keeps the driver's number."""
     for name in ("alone", "overlaps", "timing", "usual"):
         (tmp_path / f"{name}.py").write_text(QUEUES)
-    groups = "[groups.alone.cases.fix]\nalone = true\n[groups.overlaps.cases.fix]\noverlaps = true\n[groups.timing.cases.fix]\nmodel = { timing = true }\n"
+    groups = "[groups.alone.cases.fix]\nalone = true\n[groups.overlaps.cases.fix]\noverlaps = true\n"
+    groups += "[groups.timing.cases.fix]\nmodel = { timing = true }\n"
     titles = "".join(f'[groups.{name}]\ntitle = "T"\n' for name in ("alone", "overlaps", "timing", "usual"))
     (tmp_path / "groups.toml").write_text("schema = 1\n" + titles + groups)
     swept = run_toys(store, folder=tmp_path)

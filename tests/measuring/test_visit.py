@@ -84,8 +84,9 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     pytest.importorskip("torch")
     path = tmp_path_factory.mktemp("cases") / "toy.py"
     path.write_text(CASES)
+    how = {"path": str(path), "version": "abc", "options": {"kernels": 7, "other": 1}, "scale": 1.0}
     cases = [
-        {"name": f"toy/{name}", "path": str(path), "function": name, "version": "abc", "options": {"kernels": 7, "other": 1}}
+        {"name": f"toy/{name}", "function": name, **how}
         for name in ("behaviour", "crashes", "plain", "raises", "missing")
     ]
     done = visit({

@@ -73,7 +73,7 @@ def case_of(text):
     """A case of this text, as a request says it."""
     path = Path(tempfile.mkdtemp()) / "toy.py"
     path.write_text("import torch\n" + text)
-    return {"name": "toy/behaviour", "path": str(path), "function": "behaviour", "version": "abc", "options": {}}
+    return {"name": "toy/behaviour", "path": str(path), "function": "behaviour", "version": "abc", "options": {}, "scale": 1.0}
 
 
 def test_a_case_has_the_costs_of_its_captures_and_of_the_replay_of_its_graphs():
@@ -169,6 +169,24 @@ def test_a_graph_that_one_run_leaves_to_the_collector_spoils_no_capture_of_the_n
 
     assert found.metrics["graphs"] == [1]
     assert found.lacks == {}
+
+
+def test_a_case_that_stands_for_a_larger_one_counts_the_memory_of_that_one():
+    """A KiB at scale 4096 is a pool of 4 MiB, and the next case is what it says again."""
+    from replaydrift.measuring import case_costs
+
+    case = case_of(
+        "def behaviour():\n"
+        "    graph = torch.cuda.CUDAGraph()\n"
+        "    with torch.cuda.graph(graph):\n"
+        "        x = torch.ones(256, device='cuda')\n"
+        "    yield 'replay', 1\n"
+    )
+    large, small = case_costs.count(case | {"scale": 4096.0}), case_costs.count(case)
+    shutil.rmtree(Path(case["path"]).parent)
+
+    # A request of 4 MiB comes from a segment of 20 MiB, one of a KiB from a segment of 2 MiB.
+    assert (large.metrics["pool_bytes"], small.metrics["pool_bytes"]) == ([20 << 20], [2 << 20])
 
 
 def test_all_policies_of_a_trace_are_measured_in_turn():

@@ -67,6 +67,22 @@ class TestCounts:
         assert sum(block["size"] for block in segment["blocks"]) == segment["total_size"] == 2 * MIB
         assert [block["state"] for block in segment["blocks"] if block["address"] == x.data_ptr()] == ["active_allocated"]
 
+    def test_a_small_tensor_may_stand_for_a_large_one(self):
+        """At a scale that counts for memory a tensor holds so many times its bytes, and only its own can be touched."""
+        import replaydrift.model
+
+        replaydrift.model.set_scale(4096, memory=True)
+        try:
+            one, two = (torch.ones(64 << 10, device="cuda") for _ in range(2))
+        finally:
+            replaydrift.model.set_scale(1)
+        again = torch.ones(64 << 10, device="cuda")
+
+        assert abs(one.data_ptr() - two.data_ptr()) == 1 << 30
+        assert torch.cuda.memory_allocated() - again.nbytes == 2 << 30
+        assert one.untyped_storage().nbytes() == 256 << 10
+        assert (one + two).max() == 2
+
     def test_more_than_the_device_has_is_out_of_memory(self):
         """`torch.cuda.OutOfMemoryError`, as on a GPU, and nothing is lost by it."""
         with pytest.raises(torch.cuda.OutOfMemoryError, match="out of memory"):

@@ -109,7 +109,7 @@ def run(task: Task, pipe: int, model: Any) -> None:
     counter.install()
     clock.install()
     if model is not None and task.scale is not None:
-        model.set_scale(task.scale)
+        model.set_scale(task.scale, memory=True)
     started = time.perf_counter()
     # The generator is held until the process ends: what it allocated lives as long as its values were read.
     ending = _perform(task, reporter)

@@ -48,6 +48,7 @@ def request(
             "function": entry.task.function,
             "version": entry.case.version,
             "options": dict(entry.task.options),
+            "scale": entry.task.scale,
         }
         for entry in plan.cases
     }

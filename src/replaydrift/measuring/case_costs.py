@@ -8,6 +8,7 @@ reference is another generator that reads values between its steps.
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.util
 import inspect
 import sys
@@ -24,13 +25,22 @@ from replaydrift.measuring.timing import MOST_SAMPLES, Instruments, Stopwatch, i
 from replaydrift.measuring.watching import NO_KEEP_GRAPH, Watch, can_keep_graphs, watching
 from replaydrift.measuring.workload_costs import under_load
 
-Case = dict[str, Any]  # of the request: name, path, function, version, options
+Case = dict[str, Any]  # of the request: name, path, function, version, options, scale
 _MOST_YIELDS: Final = 10_000
 _LEAST_RUNS: Final = 2
 
 
 def count(case: Case) -> Measured:
-    """The exact counts of a case."""
+    """The exact counts of a case on the CPU model, its tensors as large as the case's scale says."""
+    model = importlib.import_module("replaydrift.model")
+    model.set_scale(case["scale"], memory=True)
+    try:
+        return _counts(case)
+    finally:
+        model.set_scale(1.0)
+
+
+def _counts(case: Case) -> Measured:
     found, start = _prepared(case)
     yields, first = _run(start, Watch())
     if first.captures == 0:

@@ -65,11 +65,15 @@ def install(scale: float = 1.0) -> ModelInfo:
     return _installed
 
 
-def set_scale(scale: float) -> None:
-    """Multiply the assumed durations of kernels and copies from here on."""
+def set_scale(scale: float, *, memory: bool = False) -> None:
+    """Multiply the assumed durations of kernels and copies from here on, and where asked to also the memory that tensors hold.
+
+    What is held beyond a tensor's own bytes is address space alone, which costs nothing.
+    """
     from replaydrift.model.costs import COSTS
 
     COSTS.scale = float(scale)
+    COSTS.memory_scale = float(scale) if memory else 1.0
 
 
 def info() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import torch
 from replaydrift.model import arena, rules
 from replaydrift.model.allocator import DEFAULT_POOL, Block, CachingAllocator, NobodyHolds, OutOfMemory, PoolId
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
+from replaydrift.model.costs import COSTS
 
 STREAMS: Final = 32  # torch hands out its side streams round robin from a pool of this size, for each priority
 PRIORITIES: Final = 6  # 0 to -5
@@ -232,7 +234,7 @@ class Device:
             return arena.strided(arena.empty_storage(), dtype, size, stride)
         self._for_a_tensor = True
         try:
-            block = self.allocate(nbytes)
+            block = self.allocate(math.ceil(nbytes * COSTS.memory_scale))
         finally:
             self._for_a_tensor = False
         storage = arena.storage_at(block.address, nbytes, lambda: self.free(block))
