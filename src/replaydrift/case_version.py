@@ -7,6 +7,7 @@ import hashlib
 import io
 import tokenize
 from collections.abc import Iterable
+from functools import lru_cache
 
 
 def needed_names(tree: ast.Module, roots: Iterable[str]) -> list[ast.stmt]:
@@ -59,10 +60,11 @@ def _docstrings(statement: ast.stmt) -> list[tuple[int, int]]:
     return found
 
 
-def _without_comments(source: str) -> list[str]:
+@lru_cache(maxsize=8)  # One text for all cases of a file.
+def _without_comments(source: str) -> tuple[str, ...]:
     lines = source.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column]
-    return lines
+    return tuple(lines)

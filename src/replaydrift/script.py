@@ -7,7 +7,7 @@ import textwrap
 
 from replaydrift.case_version import needed_names
 from replaydrift.errors import LibraryError
-from replaydrift.library import Case, Library, read_group
+from replaydrift.library import Case, Library, read_source
 
 
 def find_case(library: Library, name: str) -> Case:
@@ -24,10 +24,10 @@ def script_of(case: Case) -> str:
 
     The script needs torch alone. It exits with 1 where a paired value differs, so that it serves `git bisect run` as it is.
     """
-    group = read_group(case.path)
-    tree = ast.parse(group.source)
-    lines = group.source.splitlines()
-    parts = [f'"""{case.name}: {case.summary}\n\n{_chapter(group.docstring)}"""']
+    source = read_source(case.path)
+    tree = ast.parse(source)
+    lines = source.splitlines()
+    parts = [f'"""{case.name}: {case.summary}\n\n{_chapter(ast.get_docstring(tree) or "")}"""']
     imports: list[str] = []
     code: list[str] = []
     for statement in needed_names(tree, (case.function, case.reference)):
