@@ -15,8 +15,11 @@ def test_a_name_ends_in_its_unit() -> None:
 
 
 def test_what_is_timed_has_a_clock_and_a_margin_and_what_is_counted_has_neither() -> None:
-    """An exact count compares for equality; a time never does."""
+    """An exact count compares for equality; a time never does. The host's pace compares with nothing."""
     for metric in METRICS.values():
+        if metric.clock == "pace":
+            assert (metric.margin, metric.headline) == (0.0, ()), metric.name
+            continue
         assert metric.exact == (metric.clock == "") == (metric.margin == 0.0), metric.name
         assert not (metric.exact and metric.headline), metric.name
 

@@ -30,13 +30,15 @@ def test_a_workload_has_all_metrics_that_need_no_cuda_runtime():
     assert reading is None
     assert set(found.metrics) == {
         *("capture_ms", "record_ms", "instantiate_ms", "first_replay_us", "warmup_ms"),
-        *("replay_gpu_us", "replay_host_us", "eager_gpu_us", "eager_host_us"),
+        *("replay_gpu_us", "replay_host_us", "eager_gpu_us", "eager_host_us", "capture_pace_us", "steady_pace_us"),
         *("graphs", "nodes", "pool_bytes", "moved_bytes"),
     }
     assert {metric for metric, samples in found.metrics.items() if len(samples) < 5} == {
         *("warmup_ms", "graphs", "nodes", "pool_bytes", "moved_bytes")
     }
     assert set(found.lacks) == {"bare_loop_gpu_us"}
+    assert len(found.metrics["capture_ms"]) == len(found.metrics["record_ms"]) == len(found.metrics["capture_pace_us"])
+    assert len(found.metrics["replay_host_us"]) == len(found.metrics["steady_pace_us"])
 
 
 def test_work_planted_for_the_gpu_shows_in_its_time_and_not_in_the_counts():
@@ -97,6 +99,7 @@ def test_a_case_has_the_costs_of_its_captures_and_of_the_replay_of_its_graphs():
     assert found.metrics["graphs"] == [2]
     assert found.metrics["nodes"] == [2]
     assert {"capture_ms", "record_ms", "instantiate_ms", "replay_gpu_us", "replay_host_us"} <= set(found.metrics)
+    assert len(found.metrics["capture_ms"]) == len(found.metrics["capture_pace_us"])
     # On the model's clock a replay takes the host 8 µs and a kernel 2 µs: two replays one after the other are 16 µs.
     assert found.metrics["replay_gpu_us"][0] == pytest.approx(16.0, rel=0.01)
     assert found.lacks == {}
@@ -203,6 +206,7 @@ def test_all_policies_of_a_trace_are_measured_in_turn():
     assert set(eager.lacks) == {"trace_capture_ms", "input_copy_ms", "output_clone_ms"}
     assert len(eager.metrics["trace_gpu_ms"]) == len(padded.metrics["trace_gpu_ms"]) == 3
     assert padded.lacks == {}
+    assert len(padded.metrics["trace_capture_ms"]) == len(padded.metrics["capture_pace_us"])
     assert padded.metrics["padded_elements"] == [5 * 64]
 
 

@@ -17,6 +17,7 @@ from scipy import stats
 
 from replaydrift.costs import statistics
 from replaydrift.costs.metrics import METRICS, is_headline
+from replaydrift.costs.pace import is_pace, paced_values
 from replaydrift.costs.records import Costs
 from replaydrift.costs.splits import Alarms, Table, ways
 from replaydrift.costs.statistics import ALPHA, NEEDED, POWER
@@ -40,6 +41,7 @@ class Noise:
     `sd` is the standard deviation of log medians, `adjacent` the same from neighbouring visits alone: much less than `sd` means
     drift, which pairing visits would take away. `sd_quartile` and `sd_lowest` are what it would be if a visit gave the lower quartile
     of its samples, or the lowest: much less than `sd` means that a median is not the number to take; None where that is no time.
+    `sd_plain` is what it would be had the host's pace not been taken out of a host time; None where it was not.
     `needed_margin` is the margin from which on the metric is called the same in 95 % of splits. `found` gives for each slow-down of
     `PLANTED` the share of splits in which the gate calls it changed; nothing for a metric that the gate does not ask about.
     """
@@ -52,6 +54,7 @@ class Noise:
     adjacent: float
     sd_quartile: float | None
     sd_lowest: float | None
+    sd_plain: float | None
     margin: float
     same: float
     needed_margin: float
@@ -113,7 +116,7 @@ def calibrate(costs: Costs, side: int = NEEDED, splits: int = SPLITS, seed: int 
         raise CalibrationError(
             f"{_where(costs)} has {visits} visits that count, and two sides of {side} need {2 * side}: measure more with `nox -s aa`",
         )
-    logs, left_out = _log_medians(costs)
+    (logs,) = _log_medians(costs)
     chosen = np.asarray(list(ways(visits, side, splits, seed)))
     names = list(logs)
     rows = np.asarray([logs[name] for name in names])
@@ -127,7 +130,7 @@ def calibrate(costs: Costs, side: int = NEEDED, splits: int = SPLITS, seed: int 
         with_margins=table.alarms(table.margins),
         without_margins=table.alarms(np.zeros(len(names))),
         noise=tuple(_noise(table, row, rows[row], costs) for row in range(len(names))),
-        left_out=left_out,
+        left_out=len(_times(costs)) - len(names),
     )
 
 
@@ -141,8 +144,8 @@ def planted(plain: Costs, slow: Costs, side: int = NEEDED, splits: int = SPLITS,
     for costs in (plain, slow):
         if len(costs.kept) < side:
             raise CalibrationError(f"{_where(costs)} has {len(costs.kept)} visits that count, and {side} are needed")
-    before, after = _log_medians(plain)[0], _log_medians(slow)[0]
-    names = [name for name in before if name in after and is_headline(*name)]
+    before, after = _log_medians(plain, slow)
+    names = [name for name in before if is_headline(*name)]
     if not names:
         raise CalibrationError(f"{_where(plain)} and {_where(slow)} have no headline metric in common")
     random = Random(seed)  # noqa: S311 - a draw that can be repeated, not a secret
@@ -158,13 +161,24 @@ def _where(costs: Costs) -> str:
     return f"{costs.environment.release} in block {costs.block.name!r}"
 
 
-def _log_medians(costs: Costs) -> tuple[dict[tuple[str, str], Any], int]:
-    """The log medians, visit by visit, of every time that all visits measured, by subject and metric; and how many others there are."""
-    series = [(subject, metric, values) for subject, metric, values in costs.series() if metric in METRICS and not METRICS[metric].exact]
-    whole = {(subject, metric): np.log(values) for subject, metric, values in series if len(values) == len(costs.kept) and min(values) > 0}
-    if not whole:
-        raise CalibrationError(f"{_where(costs)} has no time that all visits measured: an A/A run needs a GPU (counts need no calibration)")
-    return whole, len(series) - len(whole)
+def _log_medians(*sides: Costs) -> list[dict[tuple[str, str], Any]]:
+    """For each side the logarithms, visit by visit, of every time that all visits of all sides measured, by subject and metric."""
+    found: list[dict[tuple[str, str], Any]] = [{} for _ in sides]
+    for name in _times(sides[0]):
+        values = paced_values(sides, *name)
+        if all(len(own) == len(side.kept) and min(own) > 0 for own, side in zip(values, sides, strict=True)):
+            for logs, own in zip(found, values, strict=True):
+                logs[name] = np.log(own)
+    if not found[0]:
+        listed = " and ".join(_where(side) for side in sides)
+        raise CalibrationError(f"{listed} has no time that all visits measured: an A/A run needs a GPU (counts need no calibration)")
+    return found
+
+
+def _times(costs: Costs) -> list[tuple[str, str]]:
+    """Subject and metric of every time that any visit measured."""
+    every = [(subject, metric) for subject, metric, _ in costs.series() if metric in METRICS]
+    return [(subject, metric) for subject, metric in every if not METRICS[metric].exact and not is_pace(metric)]
 
 
 def _spread(costs: Costs, subject: str, metric: str, quantile: float) -> float | None:
@@ -192,6 +206,7 @@ def _noise(table: Table, row: int, logs: Any, costs: Costs) -> Noise:
         adjacent=float(np.sqrt(np.mean(np.diff(logs) ** 2) / 2)),
         sd_quartile=_spread(costs, subject, metric, 0.25),
         sd_lowest=_spread(costs, subject, metric, 0.0),
+        sd_plain=_spread(costs, subject, metric, 0.5) if paced_values([costs], subject, metric)[0] != costs.values(subject, metric) else None,
         margin=margin,
         same=float(np.mean(statistics.p_outside(before, after, table.margins[row]) <= ALPHA)),
         needed_margin=float(np.expm1(np.quantile(reach, 0.95))),

@@ -15,6 +15,7 @@ from replaydrift.costs import statistics
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.findings import Answer, CostCheck, CostFinding
 from replaydrift.costs.metrics import METRICS, is_headline
+from replaydrift.costs.pace import is_pace, paced_values
 from replaydrift.costs.records import Costs, Subject
 from replaydrift.costs.statistics import ALPHA, NEEDED
 
@@ -103,7 +104,7 @@ def _toolkit(costs: Costs) -> str:
 def _of_subject(old: Costs, new: Costs, name: str, *, times: bool) -> Iterator[CostFinding]:
     """The findings of one subject, times not yet decided. Without `times` only counts are looked at."""
     sides = old.of(name), new.of(name)
-    metrics = sorted({metric for side in sides for one in side for metric in one.metrics if metric in METRICS})
+    metrics = sorted({metric for side in sides for one in side for metric in one.metrics if metric in METRICS and not is_pace(metric)})
     versions = [sorted({one.version for one in side if one.metrics}) for side in sides]  # What failed has none.
     for metric in metrics:
         if not times and not METRICS[metric].exact:
@@ -113,7 +114,7 @@ def _of_subject(old: Costs, new: Costs, name: str, *, times: bool) -> Iterator[C
             why = f"its own code differs: version {', '.join(versions[0])} against {', '.join(versions[1])}"
             yield replace(undecided, why=why)
             continue
-        values = [costs.values(name, metric) for costs in (old, new)]
+        values = paced_values((old, new), name, metric)
         absent = [side for side, found in zip((old, new), values, strict=True) if not found]
         if absent:
             yield _missing(undecided, absent[0])

@@ -13,6 +13,7 @@ from typing import Any, Final
 from asv_runner.statistics import compute_stats
 
 from replaydrift.costs.metrics import METRICS, Metric
+from replaydrift.costs.pace import is_pace
 from replaydrift.costs.records import Costs
 
 PREFIX: Final = "track_cost_"
@@ -39,7 +40,7 @@ class CostPoint:
         versions: dict[str, str] = {}
         for subject, metric, samples in costs.series():
             ran = {one.version for one in costs.of(subject)}
-            if metric in METRICS and samples and len(ran) == 1:
+            if metric in METRICS and not is_pace(metric) and samples and len(ran) == 1:
                 values.setdefault(subject, {})[metric] = samples
                 versions[subject] = ran.pop()
         return cls(costs.environment.release, costs.block.name, versions, values)
@@ -107,5 +108,7 @@ def thresholds() -> dict[str, float]:
     """What `regressions_thresholds` of asv says about costs: a pattern a threshold."""
     names: dict[float, list[str]] = {}
     for metric in METRICS.values():
+        if is_pace(metric.name):
+            continue
         names.setdefault(threshold(metric), []).append(metric.name)
     return {f".*{PREFIX}({'|'.join(sorted(own))})(@.*)?$": share for share, own in sorted(names.items())}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from replaydrift.measuring import capturing, gpu, workloads
+from replaydrift.measuring.pace import beat_us
 from replaydrift.measuring.planting import Plant, followed_by_work
 from replaydrift.measuring.results import Measured
 from replaydrift.measuring.serving import Graphs, Requests, version
@@ -93,15 +94,17 @@ def measure_all(
     counted = []
     for wish in wishes:
         begin(subject(wish))
-        counted.append(count(wish, requests, stream))
+        counted.append((*count(wish, requests, stream), beat_us()))
     every: list[tuple[Measured, Graphs]] = []
     takes: dict[tuple[str, str], Callable[[], float]] = {}
-    for wish, (found, capture_ms) in zip(wishes, counted, strict=True):
+    for wish, (found, capture_ms, first_beat) in zip(wishes, counted, strict=True):
         begin(found.subject)
-        graphs, captures = _captured_again(wish, requests, stream, capture_ms)
+        captures, beats = [capture_ms], [first_beat]
+        graphs = _captured_again(wish, requests, stream, captures, beats)
         found.count("wrong_results", requests.wrong(graphs.serve))
         if graphs.graphs:
             found.samples("trace_capture_ms", captures)
+            found.samples("capture_pace_us", beats)
         else:
             found.lacks |= dict.fromkeys(("trace_capture_ms", "input_copy_ms", "output_clone_ms"), _NO_GRAPH)
         factor = plants.get(found.subject, Plant()).gpu
@@ -116,15 +119,17 @@ def measure_all(
     return [found for found, _ in every], under_load(lambda: every[0][1].serve(0), stopwatch)
 
 
-def _captured_again(wish: Wish, requests: Requests, stream: Any, first_ms: float) -> tuple[Graphs, list[float]]:
-    """The graphs of a policy, ready to serve, and the milliseconds of all captures: more where they are soon done."""
-    captures = [first_ms]
+def _captured_again(wish: Wish, requests: Requests, stream: Any, captures: list[float], beats: list[float]) -> Graphs:
+    """The graphs of a policy, ready to serve. To the milliseconds of its captures, and the beats beside them, it adds those of several
+    more where they are soon done.
+    """
     until = time.perf_counter() + _CAPTURE_TIME_S
     while True:
         graphs = Graphs(requests, wish["buckets"] or (), stream, shared=wish["shared_pool"])
         captures.append(graphs.capture_ms)
+        beats.append(beat_us())
         if len(captures) >= LEAST_SAMPLES or time.perf_counter() >= until or not graphs.graphs:
-            return graphs, captures
+            return graphs
         del graphs
 
 

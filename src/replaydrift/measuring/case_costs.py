@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from replaydrift.child.exceptions import class_name
 from replaydrift.measuring import capturing, gpu
+from replaydrift.measuring.pace import beat_us
 from replaydrift.measuring.results import Measured
 from replaydrift.measuring.timing import MOST_SAMPLES, Instruments, Stopwatch, in_turn
 from replaydrift.measuring.watching import NO_KEEP_GRAPH, Watch, can_keep_graphs, watching
@@ -61,8 +62,9 @@ def measure(case: Case, until_s: float) -> tuple[Measured, gpu.Reading | None]:
         found.count("graphs", 0)
         return found, None
     why_not_apart = _why_not_apart(start)
-    whole, parts = _repeated(start, until_s, apart=not why_not_apart)
+    whole, parts, beats = _repeated(start, until_s, apart=not why_not_apart)
     found.samples("capture_ms", whole)
+    found.samples("capture_pace_us", beats)
     found.samples("record_ms", [record for record, _ in parts])
     found.samples("instantiate_ms", [instantiate for _, instantiate in parts])
     graphs, held = _count(found, start, yields, why_not_apart)
@@ -75,7 +77,7 @@ def measure(case: Case, until_s: float) -> tuple[Measured, gpu.Reading | None]:
             graph.replay()
 
     stopwatch = Stopwatch(Instruments.of_torch())
-    measures = {"replay_gpu_us": stopwatch.gpu_us(replay), "replay_host_us": stopwatch.host_us(replay)}
+    measures = {"replay_gpu_us": stopwatch.gpu_us(replay), "replay_host_us": stopwatch.host_us(replay), "steady_pace_us": beat_us}
     for metric, samples in in_turn(measures, until_s).items():
         found.samples(metric, samples)
     reading = under_load(replay, stopwatch)
@@ -145,9 +147,13 @@ def _settle() -> None:
     torch.cuda.synchronize()
 
 
-def _repeated(start: Callable[[], Iterator[object]], until_s: float, *, apart: bool) -> tuple[list[float], list[tuple[float, float]]]:
-    """For each of several runs the sum of its captures in milliseconds, and for each of as many others that of their two parts."""
-    whole, parts = [], []
+def _repeated(
+    start: Callable[[], Iterator[object]], until_s: float, *, apart: bool
+) -> tuple[list[float], list[tuple[float, float]], list[float]]:
+    """For each of several runs the sum of its captures in milliseconds, for each of as many others that of their two parts, and the beats
+    of the host's pace beside them.
+    """
+    whole, parts, beats = [], [], []
     middle = time.perf_counter() + (until_s - time.perf_counter()) / 2
     for number in range(MOST_SAMPLES):
         if number >= _LEAST_RUNS and time.perf_counter() >= middle:
@@ -159,7 +165,8 @@ def _repeated(start: Callable[[], Iterator[object]], until_s: float, *, apart: b
             watch = Watch(apart=True)
             _run(start, watch)
             parts.append((sum(watch.record_ms), sum(watch.instantiate_ms)))
-    return whole, parts
+        beats.append(beat_us())
+    return whole, parts, beats
 
 
 def _count(found: Measured, start: Callable[[], Iterator[object]], yields: int, why_not_apart: str) -> tuple[list[Any], Any]:

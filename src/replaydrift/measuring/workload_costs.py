@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from replaydrift.measuring import capturing, cudart, gpu
+from replaydrift.measuring.pace import beat_us
 from replaydrift.measuring.planting import Plant, more_capture_time, more_gpu_work, more_host_time
 from replaydrift.measuring.results import Measured
 from replaydrift.measuring.timing import LEAST_SAMPLES, MOST_SAMPLES, Instruments, Stopwatch, in_turn
@@ -47,6 +48,7 @@ def measure(name: str, plant: Plant, until_s: float) -> tuple[Measured, gpu.Read
         "replay_host_us": stopwatch.host_us(replay),
         "eager_gpu_us": stopwatch.gpu_us(eager),
         "eager_host_us": stopwatch.host_us(eager),
+        "steady_pace_us": beat_us,
     }
     try:
         measures["bare_loop_gpu_us"] = stopwatch.gpu_us(cudart.launcher(graph))
@@ -72,7 +74,7 @@ def under_load(work: Callable[[], object], stopwatch: Stopwatch) -> gpu.Reading 
 
 def _captures(found: Measured, work: Workload, step: Callable[[], Any], stream: Any, stopwatch: Stopwatch, until_s: float) -> tuple[Any, Any]:
     """The last of several captures in one go, which can be replayed, and its output; each was a new graph with a pool of its own."""
-    whole, parts, first_replays = Watch(), Watch(apart=True), []
+    whole, parts, first_replays, beats = Watch(), Watch(apart=True), [], []
     apart = can_keep_graphs()
     graph = output = None
     for number in range(MOST_SAMPLES):
@@ -88,11 +90,13 @@ def _captures(found: Measured, work: Workload, step: Callable[[], Any], stream: 
         with watching(whole):
             graph, output = capturing.capture(step, stream)
         first_replays.append(stopwatch.until_done_us(graph.replay))
+        beats.append(beat_us())
     for metric, samples in (
         ("capture_ms", whole.capture_ms),
         ("record_ms", parts.record_ms),
         ("instantiate_ms", parts.instantiate_ms),
         ("first_replay_us", first_replays),
+        ("capture_pace_us", beats),
     ):
         found.samples(metric, samples)
     return graph, output

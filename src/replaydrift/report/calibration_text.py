@@ -57,13 +57,14 @@ def _power(found: Calibration) -> str:
 
 
 def _noise(noise: Sequence[Noise]) -> Table:
-    """A row a headline metric: how much medians vary between visits, neighbouring visits, and other numbers than medians; its margin,
-    the margin that this noise needs, and how often it is called the same.
+    """A row a headline metric: how much its value varies between visits, and would without the host's pace taken out, between neighbours,
+    and with other numbers than medians; its margin, the margin that this noise needs, and how often it is called the same.
     """
-    columns = "subject", "metric", "median", "noise", "neighbours", "quartiles", "lowest", "margin", "needs", "called same"
+    columns = "subject", "metric", "median", "noise", "unpaced", "neighbours", "quartiles", "lowest", "margin", "needs", "called same"
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for one in noise:
-        spreads = [f"{100 * spread:.2f} %" if spread is not None else "" for spread in (one.sd, one.adjacent, one.sd_quartile, one.sd_lowest)]
+        every = one.sd, one.sd_plain, one.adjacent, one.sd_quartile, one.sd_lowest
+        spreads = [f"{100 * spread:.2f} %" if spread is not None else "" for spread in every]
         margins = percent(one.margin), percent(one.needed_margin), percent(one.same, 0)
         table.add_row(one.subject, one.metric, quantity(one.median, one.metric), *spreads, *margins)
     return table
