@@ -15,9 +15,14 @@ from click.testing import CliRunner
 from making import environment, record
 from toybox import SOURCE, environ
 
+from replaydrift.catalogue import read_catalogue
 from replaydrift.cli import cli
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.records import Block, Costs, Subject, Visit
+from replaydrift.library import read_library
+from replaydrift.report.html.feed import atom, changes_json
+from replaydrift.report.markdown import write_index
+from replaydrift.report.overview import overview
 from replaydrift.store import Store
 
 OLD, NEW = "2.14.1+cu130", "2.15.0+cu132"
@@ -234,3 +239,20 @@ def test_costs_that_one_cause_moved_are_said_once(home: Path) -> None:
     assert "and 3 more, which --json lists" in text
     markdown = run(*CHECK, "--markdown")[1]
     assert (markdown.count("10 → 11"), "and 3 more" in markdown) == (6, True)
+
+
+def test_the_report_tells_what_the_check_tells(home: Path) -> None:
+    """The page, the feed and the file for programs speak of the costs on arriving at a release, and of what is open."""
+    put(OLD, nodes=1000)
+    put(NEW, {"replay_gpu_us": 1.05}, nodes=1001)
+    report = overview(Store(Path("results")), read_catalogue(read_library(home / "cases")))
+    ((check,),) = (machine.arrivals for machine in report.machines)
+    assert check.exit_code == 1
+
+    page = write_index(report)
+    assert "Costs: Block one, 6 and 6 processes" in page
+    assert "- **Costs more or less**: `chain/1000 replay_gpu_us`, `chain/1000 nodes`, the first 1,116 µs → 1,171 µs, × 1.050" in page
+    assert "(cause open)" in page
+    assert "Costs more or less: 2 costs, 2 of them unexplained" in atom(report)
+    ((arrival,),) = (machine["arrivals"] for machine in json.loads(changes_json(report))["machines"])
+    assert {cost["metric"] for cost in arrival["costs"]["findings"]} == {"replay_gpu_us", "nodes"}

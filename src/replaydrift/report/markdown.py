@@ -7,8 +7,10 @@ from collections.abc import Iterable
 
 from replaydrift.changes import NEWS
 from replaydrift.check import Check
+from replaydrift.costs.findings import CostCheck
 from replaydrift.records import CaseRecord
 from replaydrift.report.checks import HEADINGS
+from replaydrift.report.cost_words import COST_HEADINGS, LISTED, by_cause, circumstances, listed, remainder, said
 from replaydrift.report.escape import escape
 from replaydrift.report.overview import MachineOverview, Overview
 from replaydrift.verdicts import GLYPHS, VERDICTS, Summary, summarise
@@ -93,7 +95,23 @@ def _arrival(check: Check) -> str:
         lines.append(f"- **{HEADINGS[finding.change.change]}**: `{finding.change.case}`: {escape(finding.change.why)} ({causes})")
     if others:
         lines += ["", "Also: " + ", ".join(f"{count} {word}" for word, count in sorted(others.items())) + "."]
-    return "\n".join(lines)
+    if check.costs is not None:
+        lines += ["", *_costs(check, check.costs)]
+    return "\n".join(lines).rstrip()
+
+
+def _costs(check: Check, costs: CostCheck) -> list[str]:
+    """What changed in costs, a line a cause with the first of its costs, and of how many nothing can be said."""
+    rest = f" {escape(remainder(costs))}" if costs.findings else ""
+    lines = [f"Costs: {escape(circumstances(costs))}{rest}", ""]
+    for became, findings in listed(costs):
+        for entries, alike in by_cause(findings, check.costs_explained):
+            shown = ", ".join(f"`{finding.name}`" for finding in alike[:LISTED]) + (f" and {len(alike) - LISTED} more" if len(alike) > LISTED else "")
+            first = f"{', the first ' if len(alike) > 1 else ' '}{escape(said(alike[0], costs))}" if became == "changed" else ""
+            causes = "; ".join(f"{escape(entry.why)} {entry.link}".rstrip() for entry in entries)
+            open_one = "cause open" if became == "changed" and any(finding.gates for finding in alike) else ""
+            lines.append(f"- **{COST_HEADINGS[became]}**: {shown}{first}" + (f" ({causes or open_one})" if causes or open_one else ""))
+    return lines
 
 
 def _differences(machine: MachineOverview) -> str:

@@ -11,6 +11,7 @@ from replaydrift import releases
 from replaydrift.catalogue import Catalogue
 from replaydrift.check import Check, check
 from replaydrift.claims import Difference, contradicted
+from replaydrift.costs.cost_store import CostStore
 from replaydrift.explanations import Explanation, Reason
 from replaydrift.store import Store, Sweep
 from replaydrift.verdicts import Summary, summarise
@@ -69,7 +70,9 @@ def _of_machine(store: Store, machine: str, catalogue: Catalogue, entries: Seque
     sweeps = {release: store.read(machine, release) for release in names}
     pairs = [(old, new) for line in releases.lines(names) for old, new in pairwise(line)]
     read = sweeps.__getitem__
-    arrivals = [check(store, machine, old, new, (), entries, read=read) for old, new in sorted(pairs, key=lambda pair: releases.order(pair[1]))]
+    costs = CostStore(store.root)
+    pairs.sort(key=lambda pair: releases.order(pair[1]))
+    arrivals = [check(store, machine, old, new, (), entries, read=read, costs=costs) for old, new in pairs]
     differences = {
         release: tuple(
             difference

@@ -14,6 +14,7 @@ from replaydrift.changes import CHANGES, NEWS
 from replaydrift.check import Check
 from replaydrift.errors import ReleaseError
 from replaydrift.report.checks import HEADINGS, answer, to_json
+from replaydrift.report.cost_words import COST_HEADINGS
 from replaydrift.report.html.paths import case_page, release_page
 from replaydrift.report.html.text import visible
 from replaydrift.report.overview import Overview
@@ -77,6 +78,8 @@ def _entry(feed: ET.Element, check: Check, dates: Mapping[str, str]) -> None:
     lines = [f"From {check.old} to {check.new} on {check.machine}, engine {check.engine}, {check.gpu}. {answer(check)}"]
     lines += [f"{HEADINGS[finding.change.change]}: {finding.change.case} ({case_page(finding.change.case)}): {finding.change.why}"
               for finding in check.findings if finding.change.change in NEWS]  # fmt: skip
+    if check.costs is not None and check.costs.news:
+        lines.append(f"{COST_HEADINGS['changed']}: {len(check.costs.news)} costs, {len(check.unexplained_costs)} of them unexplained (costs.html)")
     content = ET.SubElement(entry, "content", {"type": "text"})
     content.text = visible("\n".join(lines))
 
