@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replaydrift import installing
+from replaydrift import drivers, installing
 from replaydrift.errors import ReleaseError
 from replaydrift.host import Host
 from replaydrift.installing import plan, with_wheel
@@ -210,4 +210,4 @@ def test_the_default_wheel_leaves_the_plan_as_it_is():
 )
 def test_drivers_are_compared_by_number(version, lowest, enough):
     """Drivers are compared number by number, not as text."""
-    assert enough == installing.newer_or_same(version, lowest)
+    assert enough == drivers.newer_or_same(version, lowest)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replaydrift import releases
+from replaydrift import releases, stored_releases
 from replaydrift.errors import ReleaseError
 from replaydrift.releases import Release, read_table
 
@@ -151,8 +151,8 @@ def test_a_damaged_table_is_refused_by_name(tmp_path, text, what):
 )
 def test_a_version_means_its_default_wheel_or_the_only_build(text, stored, meant):
     """The default wheel is meant by a version alone; where it is not stored, the only build that is."""
-    assert meant == releases.resolve(text, stored, TABLE)
-    assert meant == releases.stored(text, stored, TABLE)
+    assert meant == stored_releases.resolve(text, stored, TABLE)
+    assert meant == stored_releases.stored(text, stored, TABLE)
 
 
 @pytest.mark.parametrize(
@@ -167,26 +167,26 @@ def test_a_version_means_its_default_wheel_or_the_only_build(text, stored, meant
 def test_a_release_that_is_not_stored_or_not_clear_lists_what_is(text, stored, message):
     """Where no single record is meant, the message lists those that could be."""
     with pytest.raises(ReleaseError, match=message):
-        releases.resolve(text, stored, TABLE)
+        stored_releases.resolve(text, stored, TABLE)
 
-    assert releases.stored(text, stored, TABLE) is None
+    assert stored_releases.stored(text, stored, TABLE) is None
 
 
 def test_default_wheels_are_one_line_whatever_their_cuda():
     """2.14.1 with CUDA 13.0 and 2.15.0 with 13.2 are both default wheels, so they are steps of one line."""
-    assert releases.same_line("2.14.1+cu130", "2.15.0+cu132", TABLE)
-    assert releases.same_line("2.13.0+cpu", "2.14.1+cu130", TABLE)
-    assert not releases.same_line("2.15.0+cu130", "2.15.0+cu132", TABLE)
-    assert releases.same_line("2.13.0+cu126", "2.14.1+cu126", TABLE)
+    assert stored_releases.same_line("2.14.1+cu130", "2.15.0+cu132", TABLE)
+    assert stored_releases.same_line("2.13.0+cpu", "2.14.1+cu130", TABLE)
+    assert not stored_releases.same_line("2.15.0+cu130", "2.15.0+cu132", TABLE)
+    assert stored_releases.same_line("2.13.0+cu126", "2.14.1+cu126", TABLE)
 
 
 def test_lines_are_split_by_build_and_each_is_oldest_first():
     """A build that is not its release's default forms a line of its own; a second wheel of one version never shares a line."""
     names = ["2.15.0+cu132", "2.14.1+cu126", "2.13.0+cpu", "2.14.1+cpu", "2.14.1+cu130", "2.13.0+cu126"]
 
-    assert releases.lines(names, TABLE) == [
+    assert stored_releases.lines(names, TABLE) == [
         ["2.13.0+cpu", "2.14.1+cu130", "2.15.0+cu132"],
         ["2.14.1+cpu"],
         ["2.13.0+cu126", "2.14.1+cu126"],
     ]
-    assert releases.lines([], TABLE) == []
+    assert stored_releases.lines([], TABLE) == []

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from replaydrift import releases
+from replaydrift import releases, stored_releases
 from replaydrift.catalogue import Catalogue
 from replaydrift.changes import NEEDED, NEWS, Change, compare
 from replaydrift.errors import ReleaseError, RunError
@@ -205,7 +205,7 @@ def stored_results(case: Case, names: Iterable[str], store: Store, machine: str 
         return {}
     there, found = store.releases(machine), {}
     for name in names:
-        full = releases.stored(name, there)
+        full = stored_releases.stored(name, there)
         sweep = store.read(machine, full) if full else None
         record = sweep.cases.get(case.name) if sweep else None
         if sweep is None or record is None or record.version != case.version or len(_sound(record)) < NEEDED:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
-from replaydrift import releases
+from replaydrift import releases, stored_releases
 from replaydrift.changes import NEWS, UNDECIDED, Change, compare
 from replaydrift.costs import explained
 from replaydrift.costs.cost_store import CostStore
@@ -204,7 +204,7 @@ def _is_stale(
     """
     if not entry.speaks_of(machine) or not within(entry.start, entry.end, old, new):
         return False
-    start, end = releases.stored(entry.start, there), releases.stored(entry.end, there)
+    start, end = stored_releases.stored(entry.start, there), stored_releases.stored(entry.end, there)
     if start is None or end is None:
         return False
     if entry.change == explained.CHANGE:

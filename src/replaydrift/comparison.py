@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replaydrift import releases
+from replaydrift import releases, stored_releases
 from replaydrift.changes import Change
 from replaydrift.check import changes_between, environment_changes
 from replaydrift.errors import StoreError
@@ -36,7 +36,7 @@ def compare_stores(left: Store, left_machine: str, right: Store, right_machine: 
             if name == other or (_version(name) == _version(other) and name not in theirs):
                 pairs[name] = other
     if release is not None:
-        asked = releases.resolve(release, ours)
+        asked = stored_releases.resolve(release, ours)
         pairs = {name: other for name, other in pairs.items() if name == asked}
     if not pairs:
         raise StoreError(

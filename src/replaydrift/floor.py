@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from replaydrift import releases
+from replaydrift import releases, stored_releases
 from replaydrift.records import CaseRecord
 from replaydrift.store import Store
 from replaydrift.verdicts import settled, summarise
@@ -38,7 +38,7 @@ class Floor:
 
 def floor_of(store: Store, machine: str, cases: Iterable[str]) -> Floor:
     """The floors of these cases over the default line of a machine's releases."""
-    line = releases.lines(sorted(store.releases(machine), key=releases.order))[0]
+    line = stored_releases.lines(sorted(store.releases(machine), key=releases.order))[0]
     sweeps = [store.read(machine, name) for name in line]
     found = [_case_floor(name, [(sweep.environment.release, sweep.cases.get(name)) for sweep in sweeps]) for name in cases]
     return Floor(machine, sweeps[-1].environment.engine, tuple(line), tuple(found))

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from replaydrift import releases
+from replaydrift import stored_releases
 from replaydrift.changes import CHANGES, NEWS
 from replaydrift.check import Check, Finding, check, is_new
 from replaydrift.costs.cost_store import CostStore
@@ -148,7 +148,7 @@ def guide(
 
 def _between(names: Iterable[str], old: str, new: str) -> list[tuple[str, str]]:
     """The neighbouring pairs of stored releases from old to new, where both are of one line; else both ends alone."""
-    for line in releases.lines(names):
+    for line in stored_releases.lines(names):
         if old in line and new in line and line.index(old) < line.index(new):
             return list(pairwise(line[line.index(old) : line.index(new) + 1]))
     return [(old, new)]

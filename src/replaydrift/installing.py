@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from replaydrift.drivers import check_driver
 from replaydrift.errors import ReleaseError
 from replaydrift.host import PYTHONS, Host
 from replaydrift.model.rules import OLDEST, knows
@@ -86,7 +87,7 @@ def plan(
     build = release.build or ("cpu" if not on_gpu and pytorch_answers and torch_index is None else None)
     _check_model(release, on_gpu=on_gpu)
     version, python = _interpreter(release, entry, host)
-    _check_driver(release, build, entry, host, table, on_gpu=on_gpu)
+    check_driver(release, build, entry, host, table, on_gpu=on_gpu)
     download, kept, measured = _sizes(build, entry, table)
     one_by_one = _is_short_of_disk(release, download, kept, host)
     options, origin = _origin(release, build, torch_index, table)
@@ -127,12 +128,6 @@ def with_wheel(planned: Plan, url: str, size: int | None, table: Table) -> Plan:
     return replace(planned, remarks=(*planned.remarks, f"wheel {name}"))
 
 
-def newer_or_same(version: str, lowest: str) -> bool:
-    """True where a driver of this version is at least `lowest`, compared number by number."""
-    found, needed = (tuple(int(part) for part in re.findall(r"\d+", text)) for text in (version, lowest))
-    return found[: len(needed)] >= needed
-
-
 def _interpreter(release: Release, entry: Entry | None, host: Host) -> tuple[tuple[int, int], str]:
     """The interpreter to take: the one that runs nox where the release has wheels for it, else the newest that will do."""
     wanted = [version for version in PYTHONS if entry is None or version in entry.pythons]
@@ -154,34 +149,6 @@ def _check_model(release: Release, *, on_gpu: bool) -> None:
     raise ReleaseError(
         f"{release} cannot run here: it needs an NVIDIA GPU, since the CPU model knows torch {'.'.join(map(str, OLDEST))} and newer only",
     )
-
-
-def _check_driver(
-    release: Release, build: str | None, entry: Entry | None, host: Host, table: Table, *, on_gpu: bool,
-) -> None:  # fmt: skip
-    """ReleaseError where this machine's driver is too old for the wheel's CUDA, with the builds that it would run."""
-    lowest = lowest_driver(build, entry, table)
-    if not on_gpu or host.driver is None or lowest is None or newer_or_same(host.driver, lowest):
-        return
-    others = [
-        f"{release.version}+{other}"
-        for other in (entry.builds if entry else ())
-        if other.startswith("cu") and newer_or_same(host.driver, lowest_driver(other, entry, table) or "9999")
-    ]
-    way_out = f"take another build: {', '.join(others)}" if others else "upgrade the driver"
-    raise ReleaseError(
-        f"{release} cannot run here: its CUDA needs driver {lowest} or newer, this machine has {host.driver}; "
-        f"{way_out}, or run the CPU model with --engine model",
-    )
-
-
-def lowest_driver(build: str | None, entry: Entry | None, table: Table) -> str | None:
-    """The lowest driver for a build; None for a CPU wheel or where it is not known. It depends on CUDA's major alone."""
-    if build is None and entry is not None:
-        return entry.driver
-    major = re.fullmatch(r"cu(\d\d)\d", build or "")
-    known = {other.cuda.split(".")[0]: other.driver for other in table.entries}
-    return known.get(major[1]) if major else None
 
 
 def _sizes(build: str | None, entry: Entry | None, table: Table) -> tuple[int | None, int | None, str]:

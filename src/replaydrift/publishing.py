@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from replaydrift import releases
+from replaydrift import stored_releases
 from replaydrift.agreement import CaseAgreement, agreement_of
 from replaydrift.catalogue import Catalogue
 from replaydrift.costs.cost_store import CostStore
@@ -62,7 +62,7 @@ def _guides(store: Store, catalogue: Catalogue, known: Known) -> dict[str, str]:
     written = {}
     for wanted in known.guides:
         there = store.releases(wanted.machine) if wanted.machine in store.machines() else ()
-        old, new = releases.stored(wanted.old, there), releases.stored(wanted.new, there)
+        old, new = stored_releases.stored(wanted.old, there), stored_releases.stored(wanted.new, there)
         if old is not None and new is not None and old != new:
             cases = [case.name for case in catalogue.cases]
             facts = guide(store, wanted.machine, old, new, cases, known.changes, costs=CostStore(store.root))

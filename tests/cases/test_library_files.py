@@ -198,9 +198,13 @@ def test_claims_of_the_two_sources_differ_in_seven_cases() -> None:
 
 
 def test_what_races_runs_alone() -> None:
-    """The cases whose outcome depends on timing have the machine to themselves, and the model is told so."""
+    """Bugs whose outcome depends on timing have the GPU to themselves, and the model is told so.
+
+    What holds however soon the host comes may run beside others, as long as its own streams can overlap.
+    """
     catalogue = _catalogue()
-    assert all(notes.alone for notes in catalogue.notes.values() if notes.model.timing)
+    timing = {case.name: (case.kind, catalogue.notes[case.name]) for case in catalogue.cases if catalogue.notes[case.name].model.timing}
+    assert all(notes.alone or (notes.overlaps and kind != "bug") for kind, notes in timing.values())
     racing = {case.name for case in catalogue.cases if case.group in ("pinned", "parallel-replay")}
     assert {name for name, notes in catalogue.notes.items() if notes.alone and name.partition("/")[0] in NAMES} == racing
     assert {name for name, notes in catalogue.notes.items() if notes.model.timing and name.partition("/")[0] in NAMES} == racing

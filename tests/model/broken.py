@@ -48,7 +48,8 @@ def work_takes_no_time() -> None:
 
 def captures_have_no_pool_of_their_own() -> None:
     """All memory comes from the default pool."""
-    from replaydrift.model.allocator import DEFAULT_POOL, CachingAllocator
+    from replaydrift.model.allocator import CachingAllocator
+    from replaydrift.model.blocks import DEFAULT_POOL
 
     allocate = CachingAllocator.allocate
     CachingAllocator.allocate = lambda self, requested, stream, _pool=DEFAULT_POOL: allocate(self, requested, stream, DEFAULT_POOL)
@@ -64,16 +65,16 @@ def every_graph_has_its_own_pool() -> None:
 
 def a_replay_draws_the_numbers_of_the_capture() -> None:
     """Generators are not moved on by replays."""
-    from replaydrift.model import random
+    from replaydrift.model import generators
 
-    take = random.State.take
+    take = generators.State.take
 
     def frozen(self: Any, amount: int) -> int:
         begin = take(self, amount)
         self.offset = begin
         return begin
 
-    random.State.take = frozen
+    generators.State.take = frozen
 
 
 def every_stream_is_captured() -> None:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replaydrift.model.allocator import DEFAULT_POOL, Block, CachingAllocator, OutOfMemory
+from replaydrift.model.allocator import CachingAllocator, OutOfMemory
+from replaydrift.model.blocks import DEFAULT_POOL, Block
 
 START = 1 << 30
 KIB, MIB = 1 << 10, 1 << 20

@@ -16,8 +16,8 @@ from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.records import Costs
 from replaydrift.costs.statistics import NEEDED
 from replaydrift.errors import StoreError
-from replaydrift.releases import resolve
 from replaydrift.report.calibration_text import print_calibration, print_planted
+from replaydrift.stored_releases import resolve
 
 
 @click.command()

@@ -10,7 +10,7 @@ import click
 import tomlkit
 from tomlkit.items import AoT
 
-from replaydrift import releases
+from replaydrift import releases, stored_releases
 from replaydrift.check import Check, check
 from replaydrift.commands import options
 from replaydrift.costs import explained
@@ -49,7 +49,7 @@ def command(
     machine = store.machine(machine)
     stored = store.releases(machine)
     entries = read_explanations(explanations)
-    found = check(store, machine, releases.resolve(old, stored), releases.resolve(new, stored), (), entries, costs=CostStore(results))
+    found = check(store, machine, stored_releases.resolve(old, stored), stored_releases.resolve(new, stored), (), entries, costs=CostStore(results))
     unexplained = _unexplained(found)
     wanted = [news for news in unexplained if not cases or news.case in cases]
     strange = sorted(set(cases) - {news.case for news in wanted})
@@ -95,7 +95,7 @@ def _unexplained(found: Check) -> list[_News]:
 
 def _name(release: str) -> str:
     """The release as an entry names it: without a build where it is a default wheel, so that it speaks of other machines' too."""
-    return releases.Release.parse(release).version if releases.wheel(release) == "default" else release
+    return releases.Release.parse(release).version if stored_releases.wheel(release) == "default" else release
 
 
 def _asked() -> str:

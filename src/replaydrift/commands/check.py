@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from replaydrift import releases
+from replaydrift import releases, stored_releases
 from replaydrift.check import check
 from replaydrift.commands import options
 from replaydrift.costs.cost_store import CostStore
@@ -60,7 +60,7 @@ def command(
     stored = store.releases(machine)
     catalogue = options.catalogue_of(cases_dir)
     chosen = {case.name for case in catalogue.library.select(patterns)}
-    start, end = releases.resolve(old, stored), releases.resolve(new, stored)
+    start, end = stored_releases.resolve(old, stored), stored_releases.resolve(new, stored)
     if start == end:
         listed = ", ".join(sorted(stored, key=releases.order))
         raise click.UsageError(f"OLD and NEW are both torch {start}: expected two releases; stored are {listed}")

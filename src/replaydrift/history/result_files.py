@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from replaydrift import releases
+from replaydrift import releases, stored_releases
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.errors import StoreError
 from replaydrift.history.chain import Step
@@ -216,8 +216,8 @@ def environment_name(wheel: str) -> str:
 def _in_order(names: Sequence[str], table: Table) -> Iterator[tuple[str, str]]:
     """Each release with the name of its line, oldest first; of one version's builds the default wheel first."""
     placed = []
-    for place, line in enumerate(releases.lines(names, table)):
-        wheel = releases.wheel(line[0], table)
+    for place, line in enumerate(stored_releases.lines(names, table)):
+        wheel = stored_releases.wheel(line[0], table)
         if place > 0 and wheel == "default":  # CPU wheels beside default wheels of the same versions.
             wheel = Release.parse(line[0]).build or wheel
         placed += [(Release.parse(name).key[:-1], place, name, wheel) for name in line]

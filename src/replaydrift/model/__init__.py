@@ -105,7 +105,7 @@ def _fresh() -> None:
 
     import torch
 
-    from replaydrift.model import arena, loading, random, rules, starting
+    from replaydrift.model import arena, generators, loading, rules, starting
     from replaydrift.model.clock import CLOCK
     from replaydrift.model.device import DEVICE
 
@@ -117,5 +117,5 @@ def _fresh() -> None:
     CLOCK.__init__()  # type: ignore[misc]
     rules._USED.clear()
     loading.forget()
-    random.default_generators()[0].manual_seed(torch.initial_seed())
+    generators.default_generators()[0].manual_seed(torch.initial_seed())
     starting.stop()

@@ -15,7 +15,7 @@ from typing import Final
 import torch
 
 from replaydrift.model import rules
-from replaydrift.model.allocator import Block
+from replaydrift.model.blocks import Block
 from replaydrift.model.device import DEVICE
 
 USERS: Final = frozenset(

@@ -12,7 +12,8 @@ from typing import Any, Final
 import torch
 
 from replaydrift.model import arena, rules
-from replaydrift.model.allocator import DEFAULT_POOL, Block, CachingAllocator, NobodyHolds, OutOfMemory, PoolId
+from replaydrift.model.allocator import CachingAllocator, NobodyHolds, OutOfMemory
+from replaydrift.model.blocks import DEFAULT_POOL, Block, PoolId
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.costs import COSTS
 

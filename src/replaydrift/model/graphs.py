@@ -9,8 +9,8 @@ import weakref
 from itertools import count
 from typing import Any
 
-from replaydrift.model import blas, conditionals, random, rules
-from replaydrift.model.allocator import Block, PoolId
+from replaydrift.model import blas, conditionals, generators, rules
+from replaydrift.model.blocks import Block, PoolId
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE, Capture, Node
@@ -51,7 +51,7 @@ class GraphBase:
             cls.__del__ = both  # type: ignore[method-assign]
 
     _keep: bool
-    _registered: list[random.State]
+    _registered: list[generators.State]
 
     def _forget(self) -> None:
         self._capture: Capture | None = None
@@ -62,9 +62,9 @@ class GraphBase:
         self._has_exec = False
         self._ended = False
         self._graph_handle = self._exec_handle = 0
-        self._random: list[tuple[random.State, list[int], int]] = []
+        self._random: list[tuple[generators.State, list[int], int]] = []
         self._state_blocks: list[Block] = []
-        self._generators: dict[random.State, int] = {}
+        self._generators: dict[generators.State, int] = {}
 
     @property
     def _has_graph_exec(self) -> bool:
@@ -75,9 +75,9 @@ class GraphBase:
         notice = rules.use("register-generator-deprecated")
         if notice:
             print(f"[W1 00:00:00.0 CUDAGraph.cpp:0] Warning: {notice} (function register_generator_state)", file=sys.stderr)
-        self._register(random.state_of(generator))
+        self._register(generators.state_of(generator))
 
-    def _register(self, state: random.State) -> None:
+    def _register(self, state: generators.State) -> None:
         state.register(id(self))
         if state not in self._registered:
             self._registered.append(state)
@@ -100,7 +100,7 @@ class GraphBase:
         if pool is not None and not isinstance(pool, tuple):
             raise TypeError("capture_begin(): incompatible function arguments. The following argument types are supported:")
         asked = tuple(pool) if pool is not None else new_pool_id()
-        self._register(random.default_state())
+        self._register(generators.default_state())
         for state in self._registered:
             state.written = 0
         DEVICE.begin_recording_to(asked)
@@ -110,7 +110,7 @@ class GraphBase:
         capture.graph_id, capture.graph, capture.pools_before = id(self), weakref.ref(self), DEVICE.pools_entered
         if rules.use("generator-state-blocks") == "default-stream":
             for _ in self._registered:
-                capture.state_blocks += random.state_blocks(DEFAULT_STREAM)
+                capture.state_blocks += generators.state_blocks(DEFAULT_STREAM)
         self._capture = DEVICE.captures[stream] = capture
         if DEVICE.observer is not None:
             DEVICE.observer.capture_began(self, capture)
@@ -180,7 +180,7 @@ class GraphBase:
             if total:
                 state.written = position
             else:
-                position = random.UNWRITTEN if rules.use("unmoved-generator") == "never-written" else state.written
+                position = generators.UNWRITTEN if rules.use("unmoved-generator") == "never-written" else state.written
             CLOCK.push(begin, _setter(base, position))
         if DEVICE.observer is not None:
             DEVICE.observer.replayed(self, self._nodes, stream)

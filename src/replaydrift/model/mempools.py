@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from replaydrift.model.allocator import PoolId
+from replaydrift.model.blocks import PoolId
 from replaydrift.model.device import DEVICE
 from replaydrift.model.failures import lack
 

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from replaydrift.model import findings_frozen as frozen
-from replaydrift.model.allocator import DEFAULT_POOL, Block
 from replaydrift.model.arena import is_pinned, on_device
+from replaydrift.model.blocks import DEFAULT_POOL, Block
 from replaydrift.model.device import DEVICE, Capture
 from replaydrift.model.findings import Findings
 from replaydrift.model.findings_hooks import Hooks

@@ -9,7 +9,7 @@ from typing import Any, Final
 import torch
 
 from replaydrift.model import arena, rules
-from replaydrift.model.allocator import DEFAULT_POOL, Count, PoolId
+from replaydrift.model.blocks import DEFAULT_POOL, Count, PoolId
 from replaydrift.model.clock import CLOCK
 from replaydrift.model.device import DEVICE
 from replaydrift.model.failures import INVALID_VALUE, cuda_error

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from replaydrift.model import arena, blas, graphs, lacking, mempools, random, rules, starting, statistics, streams
+from replaydrift.model import arena, blas, generators, graphs, lacking, mempools, rules, starting, statistics, streams
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.costs import COSTS
 from replaydrift.model.device import DEVICE
@@ -175,7 +175,7 @@ def _patch_python() -> None:
     cuda.memory.mem_get_info = cuda.mem_get_info
     starting.stop()
     cuda._is_in_bad_fork = lambda: False
-    torch.Generator = random.CudaGenerator  # type: ignore[misc]
+    torch.Generator = generators.CudaGenerator  # type: ignore[misc]
     torch.backends.cuda.is_built = lambda: True
     torch._use_cudnn_rnn_flatten_weight = lambda: False  # cuDNN wants a recurrent module's weights in one block; the CPU's kernels do not.
     torch.dropout = _dropout

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from replaydrift.model import random
+from replaydrift.model import generators
 
 _STARTED = False
 
@@ -16,7 +16,7 @@ def start() -> None:
     global _STARTED  # noqa: PLW0603 - a process starts CUDA once
     if not _STARTED:
         _STARTED = True
-        torch.cuda.default_generators = random.default_generators()
+        torch.cuda.default_generators = generators.default_generators()
 
 
 def stop() -> None:

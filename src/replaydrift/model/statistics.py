@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from replaydrift.model import rules
-from replaydrift.model.allocator import DEFAULT_POOL, Count, Statistics
+from replaydrift.model.blocks import DEFAULT_POOL, Count, Statistics
 from replaydrift.model.device import DEVICE
 from replaydrift.model.pinned import PINNED
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from replaydrift import releases
+from replaydrift import releases, stored_releases
 from replaydrift.catalogue import Catalogue
 from replaydrift.check import Check, check
 from replaydrift.claims import Difference, contradicted
@@ -68,7 +68,7 @@ def overview(store: Store, catalogue: Catalogue, entries: Sequence[Explanation] 
 def _of_machine(store: Store, machine: str, catalogue: Catalogue, entries: Sequence[Explanation], reasons: tuple[Reason, ...]) -> MachineOverview:
     names = sorted(store.releases(machine), key=releases.order)
     sweeps = {release: store.read(machine, release) for release in names}
-    pairs = [(old, new) for line in releases.lines(names) for old, new in pairwise(line)]
+    pairs = [(old, new) for line in stored_releases.lines(names) for old, new in pairwise(line)]
     read = sweeps.__getitem__
     costs = CostStore(store.root)
     pairs.sort(key=lambda pair: releases.order(pair[1]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from replaydrift import releases
+from replaydrift import stored_releases
 from replaydrift.catalogue import CaseNotes, Catalogue, Claim, GroupNotes
 from replaydrift.claims import contradicted, speaks_of
 from replaydrift.floor import works
@@ -43,7 +43,7 @@ class Here:
     def floor(self) -> str | None:
         """The release from which every later one of the default line is right; None where the newest is not."""
         right = None
-        for release in reversed(releases.lines(self.machine.releases)[0]):
+        for release in reversed(stored_releases.lines(self.machine.releases)[0]):
             if not works(self.machine.sweeps[release].cases.get(self.eras[0].record.case)):
                 break
             right = release

@@ -5,38 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Final
 
 from markupsafe import Markup
 
 from replaydrift import releases
 from replaydrift.costs.metrics import METRICS, is_headline
-from replaydrift.costs.policies import MEASURED
 from replaydrift.costs.records import Costs
 from replaydrift.costs.statistics import NEEDED
 from replaydrift.explanations import Explanation
 from replaydrift.report.html.calibration import Believed, believed
-from replaydrift.report.html.charts import Row, against_size, bars, paid_after
+from replaydrift.report.html.charts import Row, against_size, paid_after
 from replaydrift.report.html.costs import Series, series
 from replaydrift.report.html.costs_changed import Step, steps
+from replaydrift.report.html.costs_tables import STEP, Table, groups, kind_of, table_of
+from replaydrift.report.html.costs_traces import Trace, traces
 from replaydrift.report.html.inputs import flat
-from replaydrift.report.html.numbers import interval, with_unit
-
-# What a column shows: the median of a metric, or what a function says about a subject.
-Column = str | Callable[[Costs, str], str]
+from replaydrift.report.html.numbers import interval
 
 _UNMEASURED: Final = "not measured"
 _EACH_TIME: Final = {"eager_gpu_us": "eager step", "replay_gpu_us": "replay", "replay_host_us": "replay() call"}
 _ONCE: Final = {"capture_ms": "capture", "instantiate_ms": "instantiate", "first_replay_us": "first replay"}
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of texts under a row of headings; the first cell of a row names its subject."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -63,17 +52,6 @@ class Workloads:
     paid: Markup
     table: Table
     lacks: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Trace:
-    """What policies make of one trace through one model."""
-
-    model: str
-    name: str
-    timed: bool  # The chart is of times; else of the elements that are computed.
-    chart: Markup
-    table: Table
 
 
 @dataclass(frozen=True)
@@ -126,21 +104,15 @@ def _machine(own: Sequence[Costs], entries: Sequence[Explanation]) -> CostsOfMac
         blocks=tuple(_blocks(own)),
         workloads=_workloads(_newest(own, "workload")),
         bucketing=bucketing,
-        traces=tuple(_traces(bucketing.costs)) if bucketing else (),
+        traces=tuple(traces(bucketing.costs)) if bucketing else (),
         cases=cases,
-        groups=tuple(_groups(cases.costs)) if cases else (),
+        groups=tuple(groups(cases.costs)) if cases else (),
         compared=compared[0].block.name if compared else "",
         changes=tuple(steps(compared, entries)),
         headlines=tuple(_headlines(own)),
         believed=believed(own),
         failures=tuple(dict.fromkeys(_failures(own))),
     )
-
-
-def kind_of(subject: str) -> str:
-    """`bucketing` for a trace, `workload` for a name that ends in its size, else `case`."""
-    head, _, tail = subject.partition("/")
-    return "bucketing" if head == "bucketing" else "workload" if tail.isdecimal() else "case"
 
 
 def _newest(own: Sequence[Costs], kind: str) -> Shown | None:
@@ -199,7 +171,7 @@ def _workloads(found: Shown | None) -> Workloads | None:
         each_time=_over_sizes(costs, chains, _EACH_TIME, "What every step costs"),
         once=_over_sizes(costs, chains, _ONCE, "What is paid once"),
         paid=paid_after([_paid(costs, subject) for subject in subjects], "Replays after which a capture has paid for itself"),
-        table=_table(costs, subjects, "workload", {**_STEP, "replays that pay": _paid_text}),
+        table=table_of(costs, subjects, "workload", {**STEP, "replays that pay": _paid_text}),
         lacks=tuple(sorted(lacks)),
     )
 
@@ -237,101 +209,6 @@ def _paid_text(costs: Costs, subject: str) -> str:
     if row.value:
         return f"{row.value[1]:,.0f}"
     return "" if row.note == _UNMEASURED else row.note.partition(":")[0]
-
-
-def _traces(costs: Costs) -> Iterator[Trace]:
-    """Models and traces by name; the policies in the order in which they are listed everywhere."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for subject in costs.subjects:
-        parts = subject.split("/")
-        if len(parts) == 4 and parts[0] == "bucketing":
-            found.setdefault((parts[1], parts[2]), []).append(parts[3])
-    for (model, name), policies in sorted(found.items()):
-        prefix = f"bucketing/{model}/{name}/"
-        subjects = [prefix + policy for policy in sorted(policies, key=lambda policy: (*_place(policy), policy))]
-        timed = any(costs.values(subject, "trace_gpu_ms") for subject in subjects)
-        metric = "trace_gpu_ms" if timed else "padded_elements"
-        rows = [_trace_row(costs, subject, metric) for subject in subjects]
-        chart = bars(rows, metric, f"The {name} trace through the {model}")
-        yield Trace(model, name, timed, chart, _table(costs, subjects, "policy", _TRACE, shorten=prefix))
-
-
-def _place(policy: str) -> tuple[int]:
-    return (MEASURED.index(policy) if policy in MEASURED else len(MEASURED),)
-
-
-def _trace_row(costs: Costs, subject: str, metric: str) -> Row:
-    values, wrong, waste = costs.values(subject, metric), costs.values(subject, "wrong_results"), _waste(costs, subject)
-    notes = [f"{waste} waste"] if waste not in ("", "0.0%") else []
-    notes += [f"✗ {max(wrong):.0f} wrong"] if any(wrong) else []
-    return Row(subject.rpartition("/")[2], interval(values) if values else None, ", ".join(notes))
-
-
-def _waste(costs: Costs, subject: str) -> str:
-    """Padded minus real over padded."""
-    real, padded = costs.values(subject, "real_elements"), costs.values(subject, "padded_elements")
-    return f"{1 - median(real) / median(padded):.1%}" if real and padded and median(padded) else ""
-
-
-def _with_capture(costs: Costs, subject: str) -> str:
-    """The trace and all captures, process by process."""
-    pairs = [(one.value("trace_gpu_ms"), one.value("trace_capture_ms")) for one in costs.of(subject)]
-    totals = [trace + (capture or 0) for trace, capture in pairs if trace is not None]
-    return with_unit(median(totals), "trace_gpu_ms") if totals else ""
-
-
-def _groups(costs: Costs) -> Iterator[tuple[str, Table]]:
-    """The cases of each group beside each other: what each fix costs."""
-    found: dict[str, list[str]] = {}
-    for subject in costs.subjects:
-        if kind_of(subject) == "case":
-            found.setdefault(subject.partition("/")[0], []).append(subject)
-    for group, subjects in sorted(found.items()):
-        table = _table(costs, subjects, "case", _STEP)
-        if len(table.columns) > 1:
-            yield group, table
-
-
-def _table(costs: Costs, subjects: Sequence[str], first: str, columns: Mapping[str, Column], *, shorten: str = "") -> Table:
-    """The medians of metrics and what else the columns say, those left out that no subject has; `shorten` is cut off the subjects."""
-    found: list[tuple[str, list[str]]] = []
-    for name, column in columns.items():
-        texts = [_median(costs, subject, column) if isinstance(column, str) else column(costs, subject) for subject in subjects]
-        found += [(name, texts)] if any(texts) else []
-    rows = zip(*([subject.removeprefix(shorten) for subject in subjects], *(texts for _, texts in found)), strict=True)
-    return Table((first, *(name for name, _ in found)), tuple(rows))
-
-
-def _median(costs: Costs, subject: str, metric: str) -> str:
-    values = costs.values(subject, metric)
-    return with_unit(median(values), metric) if values else ""
-
-
-# The columns of the tables, as a reader calls them.
-_STEP: Final[Mapping[str, Column]] = {
-    "eager step": "eager_gpu_us",
-    "replay": "replay_gpu_us",
-    "replay() call": "replay_host_us",
-    "bare launch loop": "bare_loop_gpu_us",
-    "first replay": "first_replay_us",
-    "capture": "capture_ms",
-    "of which recording": "record_ms",
-    "of which instantiation": "instantiate_ms",
-    "pool": "pool_bytes",
-    "nodes": "nodes",
-    "graphs": "graphs",
-}
-_TRACE: Final[Mapping[str, Column]] = {
-    "buckets": "buckets",
-    "waste": _waste,
-    "trace": "trace_gpu_ms",
-    "with capture": _with_capture,
-    "of the trace: input copies": "input_copy_ms",
-    "output clones": "output_clone_ms",
-    "reserved, own pools": "own_pools_reserved_bytes",
-    "reserved, one pool": "reserved_bytes",
-    "wrong results": "wrong_results",
-}
 
 
 def _failures(own: Iterable[Costs]) -> Iterator[tuple[str, str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from replaydrift import releases
+from replaydrift import releases, stored_releases
 from replaydrift.catalogue import Claim
 from replaydrift.changes import NEWS
 from replaydrift.explanations import Explanation, Reason
@@ -48,7 +48,7 @@ def causes(machine: MachineOverview, case: str, release: str, source: str) -> tu
     if reasons:
         return reasons
     for check in reversed(machine.arrivals):
-        if not releases.same_line(check.new, release) or releases.order(check.new) > releases.order(release):
+        if not stored_releases.same_line(check.new, release) or releases.order(check.new) > releases.order(release):
             continue
         for finding in check.findings:
             if finding.change.case == case and finding.change.change in NEWS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from replaydrift import releases
+from replaydrift import stored_releases
 from replaydrift.changes import compare
 from replaydrift.outcome import Outcome
 from replaydrift.records import Attempt, CaseRecord, Raised, Warned
@@ -97,7 +97,7 @@ def marks(record: CaseRecord | None) -> tuple[str, ...]:
 def eras_of(records: Mapping[str, CaseRecord]) -> list[Era]:
     """The eras of a case from its records by release: line by line, newest first within a line."""
     eras = []
-    for line in releases.lines(records):
+    for line in stored_releases.lines(records):
         runs: list[list[str]] = []
         for release in line:
             alike = runs and compare("", records[runs[-1][-1]], records[release]).change == "same"
@@ -105,7 +105,7 @@ def eras_of(records: Mapping[str, CaseRecord]) -> list[Era]:
                 runs[-1].append(release)
             else:
                 runs.append([release])
-        word = releases.wheel(line[-1])
+        word = stored_releases.wheel(line[-1])
         eras += [_era(run, records[run[-1]], word) for run in reversed(runs)]
     return eras
 
