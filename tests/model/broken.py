@@ -141,14 +141,14 @@ def pinned_blocks_are_never_handed_out_again() -> None:
 
 def the_host_may_wait_in_a_capture() -> None:
     """`item()` gives what lies there."""
-    from replaydrift.model import waiting
+    from replaydrift.model.device import Device
 
-    waiting.refuse = lambda *_: None
+    Device.refuse = lambda *_: None
 
 
 def a_capture_runs_what_it_records() -> None:
     """Recorded work runs once during the capture as well."""
-    from replaydrift.model.device import Capture
+    from replaydrift.model.captures import Capture
 
     add = Capture.add
 

@@ -15,7 +15,8 @@ import torch
 
 from replaydrift.model import rules
 from replaydrift.model.arena import pointer
-from replaydrift.model.device import DEVICE, Node
+from replaydrift.model.captures import Node
+from replaydrift.model.device import DEVICE
 from replaydrift.model.submission import submit
 
 _KERNEL_US = 2.0

@@ -79,7 +79,7 @@ def into_host(target: torch.Tensor, source: torch.Tensor, *, non_blocking: bool)
 def _wait(end: float) -> None:
     """Wait for the copy, as one does without `non_blocking=True`; a capture cannot hold that."""
     if DEVICE.capture is not None:
-        waiting.refuse([DEVICE.capture], "a copy without non_blocking=True")
+        DEVICE.refuse([DEVICE.capture], "a copy without non_blocking=True")
     waiting.wait_until(end, DEVICE.stream)
 
 

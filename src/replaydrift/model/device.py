@@ -4,63 +4,22 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import torch
 
 from replaydrift.model import arena, rules
 from replaydrift.model.allocator import CachingAllocator, NobodyHolds, OutOfMemory
 from replaydrift.model.blocks import DEFAULT_POOL, Block, PoolId
+from replaydrift.model.captures import Capture
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.costs import COSTS
+from replaydrift.model.failures import STREAM_CAPTURE_UNSUPPORTED, cuda_error
 
 STREAMS: Final = 32  # torch hands out its side streams round robin from a pool of this size, for each priority
 PRIORITIES: Final = 6  # 0 to -5
-Work = Callable[[], None]
-
-
-@dataclass(eq=False)
-class Node:
-    """One recorded piece of work: what runs, how long it is assumed to take, which nodes must end before."""
-
-    work: Work
-    microseconds: float
-    after: tuple[int, ...]
-    name: str
-    at_end: bool = False
-    stamps: Any = None  # an event that was recorded here: it gets its time at each replay
-    awaits: Any = None  # an external event: the node starts when it has come, as last recorded before the replay
-    operation: Any = None
-
-
-@dataclass(eq=False)
-class Capture:
-    """A capture under way: its nodes, and for each stream that takes part the nodes that its next one must follow."""
-
-    number: int
-    pool: PoolId
-    origin: int
-    mode: str
-    nodes: list[Node] = field(default_factory=list)
-    tails: dict[int, frozenset[int]] = field(default_factory=dict)
-    invalid: bool = False
-    generators: dict[Any, int] = field(default_factory=dict)
-    random_bases: dict[Any, list[int]] = field(default_factory=dict)
-    graph_id: int = 0
-    state_blocks: list[Block] = field(default_factory=list)  # of the generators that it uses, where this release makes them per capture
-    thread: int = field(default_factory=threading.get_ident)
-    bodies: list[Any] = field(default_factory=list)  # of conditional nodes under way, the innermost last
-    graph: Any = None  # a weak reference to the graph that is captured
-    pools_before: int = 0  # how many uses of pools the thread had entered when the capture began: only later ones go before its own
-
-    def add(self, stream: int, node: Node) -> None:
-        """Append a node to the stream's part of the graph."""
-        node.after = tuple(self.tails[stream])
-        self.tails[stream] = frozenset((len(self.nodes),))
-        self.nodes.append(node)
 
 
 class _Current(threading.local):
@@ -215,9 +174,16 @@ class Device:
         captures = set(self.captures.values())
         watching = [found for found in captures if found.mode == "global" or (found.mode == "thread_local" and found.thread == own)]
         if watching:
-            from replaydrift.model import waiting
+            self.refuse(watching, "an allocation that needs new memory for a stream outside")
 
-            waiting.refuse(watching, "an allocation that needs new memory for a stream outside")
+    def refuse(self, captures: Iterable[Capture], what: str, error: tuple[int, str, str] = STREAM_CAPTURE_UNSUPPORTED) -> NoReturn:
+        """Raise as CUDA does for a wait inside a capture; the captures are lost. `what` names the call for a person."""
+        for capture in captures:
+            capture.invalid = True
+        rules.use("sync-in-capture")
+        if self.observer is not None:
+            self.observer.refused("sync-in-capture", what)
+        raise cuda_error(error)
 
     def _unmapped(self, address: int, size: int) -> None:
         arena.zero(address, size)

@@ -140,7 +140,7 @@ def on_device_run(func: Any, args: Any, kwargs: dict[str, Any], traits: Operator
 def synchronise_for(name: str) -> None:
     """Wait as an operator does that reads on the host; in a capture that is an error, and the capture is lost."""
     if DEVICE.capture is not None:
-        waiting.refuse([DEVICE.capture], name.removeprefix("aten::"))
+        DEVICE.refuse([DEVICE.capture], name.removeprefix("aten::"))
     waiting.wait_for_stream(DEVICE.stream)
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from replaydrift.model import blas, conditionals, generators, rules
 from replaydrift.model.blocks import Block, PoolId
+from replaydrift.model.captures import Capture, Node
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
 from replaydrift.model.costs import COSTS
-from replaydrift.model.device import DEVICE, Capture, Node
+from replaydrift.model.device import DEVICE
 from replaydrift.model.failures import CAPTURE_INVALIDATED, STREAM_CAPTURE_UNSUPPORTED, UNJOINED, cuda_error, lack
 
 _HANDLES = count(0x5EED_0001_0000, 0x40)

@@ -13,7 +13,8 @@ import torch
 from replaydrift.model import findings_frozen as frozen
 from replaydrift.model.arena import is_pinned, on_device
 from replaydrift.model.blocks import DEFAULT_POOL, Block
-from replaydrift.model.device import DEVICE, Capture
+from replaydrift.model.captures import Capture
+from replaydrift.model.device import DEVICE
 from replaydrift.model.findings import Findings
 from replaydrift.model.findings_hooks import Hooks
 from replaydrift.model.findings_races import Races

@@ -7,8 +7,9 @@ from typing import Any, Final
 import torch
 
 from replaydrift.model import waiting
+from replaydrift.model.captures import Capture, Node
 from replaydrift.model.clock import CLOCK, DEFAULT_STREAM
-from replaydrift.model.device import DEVICE, PRIORITIES, STREAMS, Capture, Node
+from replaydrift.model.device import DEVICE, PRIORITIES, STREAMS
 from replaydrift.model.failures import CAPTURED_EVENT, IMPLICIT, INVALID_HANDLE, INVALID_VALUE, ISOLATION, cuda_error, lack
 
 _CUDA: Final = 1  # DeviceType::CUDA
@@ -20,7 +21,7 @@ def forbid_in_capture(stream: int | None = None) -> None:
     touched = list(DEVICE.captures.values()) if stream is None else [DEVICE.captures[stream]] if stream in DEVICE.captures else []
     touched = [capture for capture in touched if capture.mode != "relaxed" or stream is not None]
     if touched:
-        waiting.refuse(touched, "a wait or query of the host")
+        DEVICE.refuse(touched, "a wait or query of the host")
 
 
 class StreamBase:
@@ -221,7 +222,7 @@ class EventBase:
     def _refuse_captured(self) -> None:
         if self._place is not None and self._time is None:
             under_way = {self._place[0]} & set(DEVICE.captures.values())
-            waiting.refuse(under_way, "a wait or query of an event", CAPTURED_EVENT if under_way else INVALID_VALUE)
+            DEVICE.refuse(under_way, "a wait or query of an event", CAPTURED_EVENT if under_way else INVALID_VALUE)
 
 
 def _nothing() -> None:

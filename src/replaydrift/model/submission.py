@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import torch
 
+from replaydrift.model.captures import Node
 from replaydrift.model.clock import CLOCK
-from replaydrift.model.device import DEVICE, Node
+from replaydrift.model.device import DEVICE
 from replaydrift.model.failures import CAPTURE_INVALIDATED, cuda_error
 
 
