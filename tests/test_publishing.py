@@ -99,13 +99,15 @@ def test_guides(filled: Store, catalogue: Catalogue, tmp_path: Path) -> None:
     assert guide in stale_files(filled, catalogue, known, reports)
     publish_report(filled, catalogue, known, reports)
     assert "- **`g/bug`** (since 2.15.0)" in guide.read_text()
+    assert "About to upgrade? [From torch 2.13.0 to 2.15.0: " in (reports / "index.md").read_text()
+    assert "(upgrade.md)" in (reports / "index.md").read_text()
     assert stale_files(filled, catalogue, known, reports) == ()
     entry = Explanation("g/bug", "*", "2.14.1", "2.15.0", "fixed", "wrong", "correct", "why", "", advice="Be glad.")
     assert guide in stale_files(filled, catalogue, Known((entry,), guides=(wanted,)), reports)
     guide.write_text(guide.read_text() + "by hand")
     assert stale_files(filled, catalogue, known, reports) == (guide,)
     gone = Known(guides=(Wanted("upgrade.md", "b200", "2.13.0", "2.15.0"),))
-    assert stale_files(filled, catalogue, gone, reports) == (guide,)
+    assert set(stale_files(filled, catalogue, gone, reports)) == {reports / "index.md", guide}
     publish_report(filled, catalogue, gone, reports)
     assert not guide.exists()
 

@@ -81,7 +81,7 @@ def _costs(store: Store) -> tuple[Costs, ...]:
 def _write(
     report: Overview, costs: Sequence[Costs], guides: Mapping[str, str], reports: Path, readme: Path | None = None,
 ) -> tuple[Path, ...]:  # fmt: skip
-    written = [write_whole(reports / "index.md", write_index(report))]
+    written = [write_whole(reports / "index.md", write_index(report, guides))]
     written += [write_whole(reports / file, text) for file, text in guides.items()]
     written += write_pages(report, reports, costs, _agreement(report) or None)
     for page in set(reports.glob("cases/*.html")) | set(reports.glob("releases/*.html")):
