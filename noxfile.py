@@ -350,8 +350,9 @@ def make_torch(session: nox.Session, name: str, options: Options) -> Environment
     for line in planned.lines():
         session.log(line)
     try:
-        for step in installers.commands(planned, str(made.python), wheel, uv):
-            session.run(*step, external=True)
+        with installers.scratch(made.folder) as variables:
+            for step in installers.commands(planned, str(made.python), wheel, uv):
+                session.run(*step, external=True, env=variables)
         printed = session.run(made.python, "-c", "import torch; print(torch.__version__)", external=True, silent=True)
     except CommandFailed as error:
         raise ReleaseError(f"{wanted} cannot be installed: the words of {error.reason or 'pip'} are above") from error
@@ -363,7 +364,8 @@ def make_torch(session: nox.Session, name: str, options: Options) -> Environment
 
 def plan_for(session: nox.Session, wanted: Release, options: Options, *, own_python: bool = False) -> installing.Plan:
     """How to install a release here; PyTorch's index is asked only where a CPU wheel is wanted and no index is given."""
-    here = host.look(PROJECT)
+    folder_of(session).mkdir(parents=True, exist_ok=True)
+    here = host.look(folder_of(session))
     if own_python:
         here = replace(here, pythons={here.own: sys.executable})
     needs_gpu = options.engine != "model"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 from test_installing import LAPTOP, planned
@@ -79,3 +80,14 @@ def test_a_pip_that_hangs_is_given_up(tmp_path):
     """A package index that never answers ends in an error, not in waiting."""
     with pytest.raises(ReleaseError, match="pip gave no answer within 0 s"):
         installers.taken_by_pip(planned("2.13.0"), _pip(tmp_path, "exec sleep 20"), seconds=0.2)
+
+
+def test_what_is_fetched_lies_beside_the_environment_for_a_while(tmp_path):
+    """Temporary files go to the environment's own disk, and are gone afterwards, also after a failure."""
+    with pytest.raises(RuntimeError, match="pip failed"), installers.scratch(tmp_path / "env") as variables:
+        inside = Path(variables["TMPDIR"])
+        assert inside.parent == tmp_path / "env"
+        (inside / "torch.whl").write_bytes(b"half")
+        raise RuntimeError("pip failed")
+    assert not inside.exists()
+    assert (tmp_path / "env").is_dir()

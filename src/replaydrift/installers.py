@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +59,20 @@ def commands(planned: Plan, python: str, wheel: Wheel | None = None, uv: str | N
     options = ["--prerelease=allow" if option == "--pre" else option for option in planned.options]
     start = [uv, "pip", "install", "--python", python, "--no-cache", "--index-strategy", "unsafe-best-match"]
     return [[*start, *options, *planned.requirements]]
+
+
+@contextmanager
+def scratch(environment: Path) -> Iterator[dict[str, str]]:
+    """Variables that make an installer keep what it fetches beside the environment, on the disk whose room was looked at.
+
+    The folder for temporary files may be a small one in memory. It is gone again afterwards.
+    """
+    folder = environment / "scratch"
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield {"TMPDIR": str(folder.resolve())}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _reason(words: str) -> str:

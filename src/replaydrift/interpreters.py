@@ -68,18 +68,20 @@ class Interpreters:
         planned = installing.with_wheel(planned, wheel.url, wheel.size, table)
         for line in planned.lines():
             self.say(line)
-        for step in installers.commands(planned, str(made.python), wheel):
-            _run(wanted, step)
+        with installers.scratch(made.folder) as variables:
+            for step in installers.commands(planned, str(made.python), wheel):
+                _run(wanted, step, variables)
         found = _run(wanted, [str(made.python), "-c", "import torch; print(torch.__version__)"]).strip().splitlines()[-1]
         if not wanted.is_met_by(found):
             raise ReleaseError(f"asked for torch {wanted}, but {found!r} was installed and imported: nothing was run")
         return made.finish({"release": str(wanted), "torch_index": self.index, "torch": found})
 
 
-def _run(wanted: Release, command: list[str]) -> str:
+def _run(wanted: Release, command: list[str], variables: Mapping[str, str] | None = None) -> str:
     """What the command prints; ReleaseError with its last words where it fails."""
+    environment = {**os.environ, **(variables or {})}
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=_INSTALL_LIMIT_S, check=False)
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_INSTALL_LIMIT_S, check=False, env=environment)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ReleaseError(f"{wanted} cannot be installed: {error}") from error
     if answer.returncode != 0:
