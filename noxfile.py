@@ -342,7 +342,12 @@ def make_torch(session: nox.Session, name: str, options: Options) -> Environment
     if made.is_made_from(recipe) and not (lacks_cuda and host.find_gpus()[1]):
         session.log(f"takes torch {made.torch} as it is in {made.folder}")
         return made
+    if made.folder.exists() and made.recipe is None:
+        made.remove()  # An installation that was interrupted, for the lack of room maybe: that room is wanted now.
     planned, uv, wheel = plan_for(session, wanted, options), find_uv(session) if options.uv else None, None
+    if uv is not None and planned.one_by_one:
+        session.log("uv fetches all packages at once, for which there is no room: uses pip")
+        uv = None
     begin(session, made, planned.python, uv)
     if uv is None:
         wheel = installers.taken_by_pip(planned, str(made.python))

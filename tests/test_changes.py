@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from making import attempt, record
@@ -21,7 +22,7 @@ ROWS = {
     RAISED: ("fixed", "now-wrong", "same", "now-crashes", "now-crashes", "cannot-tell", "cannot-tell"),
     CRASHED: ("fixed", "now-wrong", "now-raises", "same", "now-crashes", "cannot-tell", "cannot-tell"),
     HUNG: ("fixed", "now-wrong", "now-raises", "now-crashes", "same", "cannot-tell", "cannot-tell"),
-    SKIPPED: ("cannot-tell", "cannot-tell", "cannot-tell", "cannot-tell", "cannot-tell", "same", "cannot-tell"),
+    SKIPPED: ("cannot-tell", "cannot-tell", "cannot-tell", "cannot-tell", "cannot-tell", "skipped", "cannot-tell"),
     BROKEN: ("cannot-tell",) * 7,
 }
 TABLE = {old: dict(zip(COLUMNS, row, strict=True)) for old, row in ROWS.items()}
@@ -56,9 +57,10 @@ DETAILS = [
     ("missing", None, record("wrong")),
     ("missing", record("wrong"), None),
     ("missing", None, None),
+    ("missing", replace(record("wrong"), attempts=()), record("wrong")),
     ("not-comparable", record("wrong", version="v1"), record("correct", version="v2")),
     ("not-comparable", record("wrong", options={"elements": 8}), record("wrong", options={"elements": 16})),
-    ("same", record("skipped:no compiler"), record("skipped:no device")),
+    ("skipped", record("skipped:no compiler"), record("skipped:no device")),
     # One side broke once; the sound attempts decide, if there are enough of them.
     ("same", record("wrong", "broken:died", "wrong", "wrong"), record("wrong")),
     ("cannot-tell", record("wrong", "broken:died", "wrong"), record("correct")),

@@ -71,6 +71,38 @@ def test_nothing_changed(home: Path) -> None:
     assert "2 case(s) behave the same" in text
 
 
+def test_what_neither_release_ran_is_not_the_same(home: Path) -> None:
+    """Cases that both releases skip are counted apart; where there are no others, nobody can tell."""
+    put(MID, "skipped:needs one thing", "correct")
+    put(NEW, "skipped:needs another", "correct")
+    code, text = run("check", "2.13.0", "2.14.1")
+    assert (code, "1 case(s) behave the same. 1 skipped on both: nothing is known of them." in text) == (0, True)
+    assert json.loads(run("check", "2.13.0", "2.14.1", "--json")[1])["skipped"] == ["g/bug"]
+    page = run("check", "2.13.0", "2.14.1", "--guide")[1]
+    assert "Of 2 cases 1 behave the same on both releases. *Skipped on both, so that nothing is known:* `g` (1)." in page
+    assert "- `g/bug`: skipped needs one thing → needs another" in page
+    code, text = run("check", "2.13.0", "2.14.1", "--cases", "g/bug")
+    assert (code, "Cannot tell: both releases skip all of these cases." in text) == (2, True)
+    assert "**Nobody can tell: both releases skip all of these cases.**" in run("check", "2.13.0", "2.14.1", "--cases", "g/bug", "--guide")[1]
+
+
+def test_a_guide_says_what_it_cannot(home: Path) -> None:
+    """Where a case is missing, or flickers now, the answer begins with that or names it."""
+    put(MID, "wrong", "correct")
+    Store(Path("results")).write(environment(NEW), [record("correct", "wrong", "wrong", case="g/fix", kind="fix")])
+    page = run("check", "2.13.0", "2.14.1", "--guide")[1]
+    assert "**Nobody can tell yet: of one case nothing can be said. Of the others: yes: " in page
+    assert "*Flaky, so that nothing is said of a change:* `g/fix`." in page
+
+
+def test_explanations_that_are_named_must_be_there(home: Path) -> None:
+    """A slip in the name of the file must not read as "nothing is explained"."""
+    put(MID, "wrong")
+    put(NEW, "correct")
+    code, text = run("check", "2.13.0", "2.14.1", "--explanations", "typo.toml")
+    assert (code, "no file 'typo.toml'" in text) == (2, True)
+
+
 def test_silent_wrongness_is_first_and_fails(home: Path) -> None:
     """A fix that became silently wrong is printed before a case that merely raises now, both sides with values."""
     put(MID, "wrong")

@@ -127,7 +127,8 @@ def test_running_on_a_gpu(tmp_path: Path, shell: dict[str, str]) -> None:
         if "compare" in command:
             (tmp_path / "results").rename(tmp_path / "reference")
             run(commands(second)[0].replace("/opt", str(tmp_path)), tmp_path, shell)
-        ran = run(command.replace("/opt", str(tmp_path)).replace("/path/to/reference/results", "reference"), tmp_path, shell)
+        own = command.replace("--machine NAME --machine h200", "--results reference").replace("NAME", "fake-h200")
+        ran = run(own.replace("/opt", str(tmp_path)), tmp_path, shell)
         assert ran.returncode == 0, f"{command}: {ran.stdout} {ran.stderr}"
 
 

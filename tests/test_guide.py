@@ -112,6 +112,8 @@ def test_cases_of_one_cause_are_one_item(store: Store) -> None:
         ("raised:E: text", "correct", "bug", FIXED),
         ("raised:TypeError: no such argument", "correct", "behaviour", NEW),
         ("skipped:needs a new option", "correct", "fix", NEW),
+        ("skipped:needs a new option", "wrong", "bug", None),
+        ("skipped:needs a new option", "raised:E: text", "behaviour", None),
         ("correct", "skipped:no compiler", "fix", None),
     ],
 )

@@ -45,6 +45,7 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def arguments(tmp_path: Path, old: tuple[str, str], new: tuple[str, str], *more: str) -> list[str]:
     """The command line of an upgrade over the toys."""
     sides = [f"--python={release}={path}" for release, path in (old, new)]
+    (tmp_path / "none.toml").touch()
     store = ["--results", str(tmp_path / "results"), "--cases-dir", str(DRIFT), "--explanations", str(tmp_path / "none.toml")]
     store += ["--no-costs"]
     return ["upgrade", *sides, *store, *more]

@@ -69,7 +69,7 @@ def _compare(gpu: CaseRecord, model: CaseRecord, release: str, machine: str) -> 
         "outcome": {attempt.outcome.kind for attempt in ours} == kinds,
         "strip": _same_strips(theirs, modelled, gpu),
         "error": None if not (real.chain or modelled.chain) else [e[0] for e in real.errors] == [e[0] for e in modelled.errors],
-        "addresses": None if not (real.evidence or modelled.evidence) else where(real) == where(modelled),
+        "addresses": None if not (_layout(real) or _layout(modelled)) else where(real) == where(modelled),
     }
     why = "; ".join(f"{name}: {_said(gpu, name)} | model {_said(model, name)}" for name, value in aspects.items() if value is False)
     rules = tuple(sorted({rule for attempt in ours for rule in attempt.rules}))
@@ -117,7 +117,7 @@ def _said(record: CaseRecord, aspect: str) -> str:
         return attempt.observed
     if aspect == "error":
         return " ← ".join(name for name, _ in attempt.errors) or "none"
-    return ", ".join(show(value, 80) for _, value in attempt.evidence)
+    return ", ".join(show(value, 80) for step, value in attempt.evidence if step == "address")
 
 
 def _version(name: str) -> str:

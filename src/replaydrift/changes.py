@@ -13,12 +13,14 @@ from replaydrift.verdicts import settled, summarise
 # Most dangerous first: this is the order of every list of changes. What nobody can see by looking comes before what is loud.
 CHANGES: Final = (
     "now-wrong", "now-crashes", "now-raises", "values-changed", "now-loud", "error-changed", "warnings-changed", "cost-changed",
-    "fixed", "flaky", "missing", "cannot-tell", "not-comparable", "same",
+    "fixed", "flaky", "missing", "cannot-tell", "not-comparable", "skipped", "same",
 )  # fmt: skip
 
 # These are news that a person must explain; the rest of the list is either no change or no statement.
 NEWS: Final = frozenset(CHANGES[: CHANGES.index("flaky")])
 UNDECIDED: Final = frozenset({"missing", "cannot-tell", "not-comparable"})
+# What is no finding: skipped by both releases alike, or the same.
+QUIET: Final = frozenset({"skipped", "same"})
 
 # So many attempts a side must agree among themselves: a case that merely flickers passes as changed in at most 2 * 4**-3 of comparisons.
 NEEDED: Final = 3
@@ -49,10 +51,11 @@ def compare(case: str, old: CaseRecord | None, new: CaseRecord | None, needed: i
         return Change(case, change, why, old, new)
 
     # Nothing to hold side by side.
-    if old is None and new is None:
+    lacking = [side for side, record in (("old", old), ("new", new)) if record is None or not record.attempts]
+    if len(lacking) == 2:
         return made("missing", "neither release has a record of this case")
-    if old is None or new is None:
-        return made("missing", f"the {'old' if old is None else 'new'} release has no record of this case")
+    if lacking or old is None or new is None:
+        return made("missing", f"the {lacking[0]} release has no record of this case")
     if old.version != new.version:
         return made("not-comparable", f"the case's own code differs: version {old.version} against {new.version}")
     if dict(old.options) != dict(new.options):
@@ -72,7 +75,7 @@ def compare(case: str, old: CaseRecord | None, new: CaseRecord | None, needed: i
     was, now = before[0].outcome, after[0].outcome
     if "skipped" in (was.kind, now.kind):
         if was.kind == now.kind:
-            return made("same", f"skipped on both: {now.detail}")
+            return made("skipped", f"on both: {now.detail}" if was.detail == now.detail else f"{was.detail} → {now.detail}")
         return made("cannot-tell", f"{_said(before[0])} → {_said(after[0])}")
 
     change = _of_outcomes(was, now) if was.kind != now.kind or was.kind in _DEAD else _of_details(before, after)

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from replaydrift import releases, stored_releases
-from replaydrift.changes import NEWS, UNDECIDED, Change, compare
+from replaydrift.changes import NEWS, QUIET, UNDECIDED, Change, compare
 from replaydrift.costs import explained
 from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.findings import CostCheck, CostFinding
@@ -50,6 +50,7 @@ class Finding:
 class Check:
     """The answer to "may I upgrade from `old` to `new`?" for one machine.
 
+    `same` counts cases that ran on both and did the same; `skipped` are those that both releases skip, of which nothing is known.
     `costs` is None where they were not asked about or neither release has any; `costs_explained` has the entries that explain a
     changed cost, by its name.
     """
@@ -61,6 +62,7 @@ class Check:
     new: str
     findings: tuple[Finding, ...]
     same: int
+    skipped: tuple[Change, ...] = ()
     stale: tuple[Explanation, ...] = ()
     environment: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     costs: CostCheck | None = None
@@ -90,11 +92,16 @@ class Check:
         return self.costs is not None and self.costs.cannot_tell
 
     @property
+    def nothing_ran(self) -> bool:
+        """True where every case that was asked about is skipped on both releases."""
+        return bool(self.skipped) and not self.same and not self.findings
+
+    @property
     def exit_code(self) -> int:
         """0 nothing unexplained, 1 an unexplained change or an explanation that matches nothing any more, 2 cannot tell."""
         if self.unexplained or self.unexplained_costs or self.stale:
             return 1
-        return 2 if self.undecided or self.costs_undecided else 0
+        return 2 if self.undecided or self.costs_undecided or self.nothing_ran else 0
 
 
 def check(
@@ -132,8 +139,9 @@ def check(
         gpu=after.environment.gpu,
         old=old,
         new=new,
-        findings=tuple(finding for finding in findings if finding.change.change != "same"),
+        findings=tuple(finding for finding in findings if finding.change.change not in QUIET),
         same=sum(finding.change.change == "same" for finding in findings),
+        skipped=tuple(finding.change for finding in findings if finding.change.change == "skipped"),
         stale=tuple(
             entry
             for entry in entries
@@ -161,7 +169,7 @@ def environment_changes(before: Sweep, after: Sweep) -> dict[str, tuple[str, str
     found = {}
     for name, path in _FACTS:
         old, new = _at(before.environment.facts, path), _at(after.environment.facts, path)
-        if old != new:
+        if old != new and None not in (old, new):  # A fact that a side does not have says nothing.
             found[name] = (str(old), str(new))
     return found
 

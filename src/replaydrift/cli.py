@@ -57,18 +57,22 @@ class Verbs(click.Group):
             formatter.write_dl(list(VERBS.items()))
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+# click keeps the lines of a paragraph that begins with a backspace.
+_HELP: Final = """What a torch upgrade does to code that captures CUDA graphs.
+
+Run the cases on a release, run them on another, then ask for the changes:
+
+\b
+  replaydrift run --python env-2.13/bin/python
+  replaydrift run --python env-2.15/bin/python
+  replaydrift check 2.13.0 2.15.0 --machine model
+"""
+
+
+@click.group(cls=Verbs, help=_HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="replaydrift")
 def cli() -> None:
-    r"""What a torch upgrade does to code that captures CUDA graphs.
-
-    Run the cases on a release, run them on another, then ask for the changes:
-
-    \b
-      replaydrift run --python env-2.13/bin/python
-      replaydrift run --python env-2.15/bin/python
-      replaydrift check 2.13.0 2.15.0
-    """
+    """The command line; its verbs are `VERBS`."""
 
 
 def main() -> None:
@@ -76,7 +80,16 @@ def main() -> None:
     if not sys.platform.startswith("linux"):
         sys.exit(f"replaydrift: found {sys.platform!r}, expected Linux: CUDA wheels, fork and /proc are what this program works with")
     try:
-        cli()
+        # Without click's own exits: an interruption would be 1 there, which `check` and `bisect` give a meaning.
+        sys.exit(cli(standalone_mode=False) or 0)
+    except click.exceptions.Exit as end:
+        sys.exit(end.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped: nothing was decided", err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
     except ReplaydriftError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)

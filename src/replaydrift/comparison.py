@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from replaydrift import releases, stored_releases
-from replaydrift.changes import Change
+from replaydrift.changes import QUIET, Change
 from replaydrift.check import changes_between, environment_changes
 from replaydrift.errors import StoreError
 from replaydrift.store import Store, Sweep
@@ -20,6 +20,7 @@ class Comparison:
     differing: tuple[Change, ...]
     same: int
     environment: dict[str, tuple[str, str]]
+    skipped: int = 0
 
 
 def compare_stores(left: Store, left_machine: str, right: Store, right_machine: str, release: str | None = None) -> tuple[Comparison, ...]:
@@ -61,7 +62,8 @@ def _compared(left: Sweep, right: Sweep) -> Comparison:
     return Comparison(
         left,
         right,
-        tuple(c for c in changes if c.change != "same"),
+        tuple(c for c in changes if c.change not in QUIET),
         sum(c.change == "same" for c in changes),
         environment,
+        sum(c.change == "skipped" for c in changes),
     )

@@ -20,7 +20,9 @@ from replaydrift.costs.cost_store import CostStore
 from replaydrift.costs.explained import CHANGE as COST_CHANGED
 from replaydrift.costs.findings import CostFinding
 from replaydrift.explanations import FILE, Explanation, ExplanationError, read_tree
+from replaydrift.records import CaseRecord
 from replaydrift.store import Store
+from replaydrift.verdicts import settled
 
 # What a guide does with a change: something to do first, code that was wrong already, warns otherwise,
 # is right now, can be used now, costs less.
@@ -180,11 +182,16 @@ def _of_cases(whole: Check, steps: Sequence[Check]) -> list[Item]:
 def _section(finding: Finding) -> str | None:
     """Where a guide tells of a change; None for what nothing can be said about, which is listed as open."""
     change = finding.change
-    if change.change not in NEWS and not is_new(change):
-        return None
+    if change.change not in NEWS:
+        return NEW if is_new(change) and change.new is not None and _is_right(change.new) else None
     if change.change == "fixed" and change.new is not None and change.new.kind != "bug" and not _was_wrong(finding):
         return NEW  # What raised and was no bug asked for something that the old release did not have.
     return _SECTION_OF.get(change.change, DO)
+
+
+def _is_right(record: CaseRecord) -> bool:
+    """True for a case that does what it is there to show is possible: what is new is of use then."""
+    return record.kind != "bug" and all(attempt.outcome.kind == "correct" for attempt in settled(record.attempts))
 
 
 def _was_wrong(finding: Finding) -> bool:

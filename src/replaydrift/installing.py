@@ -21,10 +21,11 @@ from replaydrift.releases import Entry, Release, Table
 PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
 # An environment weighs this many times its download: measured between 1.83 (2.11.0) and 1.99 (2.0.1).
 KEPT_PER_DOWNLOAD: Final = 1.9
-# Installed one package after another, torch comes last, and of the wheels only its own lies beside what is unpacked: 0.18 of the
-# download for 2.14.1, where 5.5 GB of disk were in use at most, and no more than 0.3 for any release of the table.
+# Installed one requirement after another, torch comes last, and of the wheels only its own lies beside all that is unpacked: 0.18 of the
+# download for 2.14.1, where 5.5 GB of disk were in use at most, and no more than 0.3 for any release of the table. What comes in one
+# requirement (`cuda-toolkit` brings a third of the download) comes while most of the disk is free.
 LAST_PER_DOWNLOAD: Final = 0.3
-_SHORT: Final = "disk is short: one package after another, so that no more than one wheel lies beside what is unpacked"
+_SHORT: Final = "disk is short: one requirement after another, torch last, so that few wheels lie beside what is unpacked"
 # torch before 2.3 was built against NumPy 1 and warns at each import beside NumPy 2.
 _NUMPY_2: Final = (2, 3, 0)
 

@@ -54,15 +54,15 @@ class Interpreters:
     def _make(self, wanted: Release, table: Table) -> Environment:
         """The environment of a release, as nox makes it, so that nox finds it too."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        made = environments.of_release(self.folder, wanted)
+        if made.folder.exists():
+            made.remove()
         here = host.look(self.folder)
         ask = self.index is None and not (self.needs_gpu and here.has_gpu)
         planned = installing.plan(
             wanted, here, table, needs_gpu=self.needs_gpu, torch_index=self.index,
             pytorch_answers=ask and host.answers(f"{installing.PYTORCH_INDEX}/cpu/torch/"),
         )  # fmt: skip
-        made = environments.of_release(self.folder, wanted)
-        if made.folder.exists():
-            made.remove()
         _run(wanted, [planned.python, "-m", "venv", str(made.folder)])
         wheel = installers.taken_by_pip(planned, str(made.python))
         planned = installing.with_wheel(planned, wheel.url, wheel.size, table)

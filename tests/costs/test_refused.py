@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from making import environment, record
 
 from replaydrift.costs.refused import refused
@@ -10,9 +12,9 @@ from replaydrift.store import Store
 HERE = environment("2.14.1+cu130")
 
 
-def asked(*names: str, version: str = "v1") -> list[dict[str, str]]:
+def asked(*names: str, version: str = "v1", **sizes: int) -> list[dict[str, Any]]:
     """These cases, as a request names them."""
-    return [{"name": name, "version": version} for name in names]
+    return [{"name": name, "version": version, "options": sizes} for name in names]
 
 
 def test_what_raised_or_was_skipped_each_time_is_left_out(store: Store) -> None:
@@ -24,9 +26,13 @@ def test_what_raised_or_was_skipped_each_time_is_left_out(store: Store) -> None:
 
 
 def test_everything_else_is_measured(store: Store) -> None:
-    """A case that ended well once, another version of it, another release: nothing is known of those."""
+    """A case that ended well once, another version or size of it, another release, other libraries: nothing is known of those."""
     store.write(HERE, [record("raised:E: x", "raised:E: x", "wrong", case="g/bug"), record("wrong", case="g/other")])
     store.write(environment("2.13.0+cu130"), [record("raised:E: x", case="g/old")])
     assert refused(store, HERE, asked("g/bug", "g/other", "g/old")) == {}
     assert refused(store, environment("2.13.0+cu130"), asked("g/old", version="v2")) == {}
+    assert refused(store, environment("2.13.0+cu130"), asked("g/old", elements=10)) == {}
+    store.write(environment("2.14.0+cu130", libraries={"triton": None}), [record("skipped:no triton", case="g/old")])
+    assert refused(store, environment("2.14.0+cu130", libraries={"triton": "3.8.0"}), asked("g/old")) == {}
+    assert set(refused(store, environment("2.14.0+cu130", libraries={"triton": None}), asked("g/old"))) == {"g/old"}
     assert refused(store, environment("2.15.0+cu132"), asked("g/old")) == {}

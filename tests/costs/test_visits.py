@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from making import environment, record
+from making import record
 from rich.console import Console
 from synthetic_costs import block, subject, visit
 from toybox import HERE, SOURCE, environ
@@ -132,11 +132,13 @@ def test_what_a_sweep_saw_raise_takes_no_process(tmp_path: Path, pythons: dict[s
     folder.mkdir()
     (folder / "one.py").write_text('def eager():\n    yield "replay", 1\n\n\ndef fix():\n    yield "replay", 1\n')
     seen = record("raised:E: as the sweep saw it", case="one/fix", kind="fix", version=read_library(folder).cases[0].version)
-    Store(tmp_path / "results").write(environment(A, machine="fake-h200", gpu="NVIDIA Fake H200"), [seen])
     sides = [f"--python={path}" for path in pythons.values()]
     words = ["measure", *sides, "--visits", "1", "--results", str(tmp_path / "results"), "--cases-dir", str(folder)]
+    assert CliRunner().invoke(cli, [*words, "--block", "before"]).exit_code == 0
+    (here,) = (costs.environment for costs in CostStore(tmp_path / "results").read_block("fake-h200", "before") if costs.environment.release == A)
+    Store(tmp_path / "results").write(here, [seen])
     assert CliRunner().invoke(cli, words).exit_code == 0
-    ((old, new),) = blocks(tmp_path)
+    ((old, new),) = (block for block in blocks(tmp_path) if block[0].block.name != "before")
     assert old.kept[0].subjects["one/fix"].failed == "E: as the sweep saw it"
     assert new.kept[0].subjects["one/fix"].metrics["nodes"] == (3,)
 

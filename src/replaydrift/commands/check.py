@@ -65,6 +65,8 @@ def command(
         listed = ", ".join(sorted(stored, key=releases.order))
         raise click.UsageError(f"OLD and NEW are both torch {start}: expected two releases; stored are {listed}")
     costs = CostStore(results) if with_costs else None
+    if explanations != FILE and not explanations.is_file():
+        raise click.UsageError(f"no file {str(explanations)!r}: name the one with your explanations, or leave --explanations out")
     entries = read_explanations(explanations)
     if form == "guide":
         written = guide(store, machine, start, end, chosen, entries, only=bool(patterns), costs=costs)

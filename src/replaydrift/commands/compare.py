@@ -54,7 +54,8 @@ def _print(comparison: Comparison, console: Console) -> None:
         for change in comparison.differing:
             table.add_row(Text(change.case), Text(change.change), Text(change.why))
         console.print(table)
-    console.print(Text(f"  {comparison.same} case(s) behave the same, {len(comparison.differing)} do not or cannot be compared.\n"))
+    skipped = f" {comparison.skipped} skipped on both." if comparison.skipped else ""
+    console.print(Text(f"  {comparison.same} case(s) behave the same, {len(comparison.differing)} do not or cannot be compared.{skipped}\n"))
 
 
 def _tree(comparison: Comparison) -> dict[str, object]:
@@ -63,5 +64,6 @@ def _tree(comparison: Comparison) -> dict[str, object]:
         "left": {"machine": left.machine, "release": left.release, "gpu": left.gpu},
         "right": {"machine": right.machine, "release": right.release, "gpu": right.gpu},
         "same": comparison.same,
+        "skipped": comparison.skipped,
         "differing": [{"case": c.case, "difference": c.change, "why": c.why} for c in comparison.differing],
     }

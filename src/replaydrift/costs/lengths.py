@@ -17,6 +17,8 @@ from typing import Final, NamedTuple
 
 from replaydrift.errors import TraceError
 
+# Of a person's own lengths; what is longer is a time stamp or an identifier, not the length of a request.
+MOST: Final = 1 << 24
 LONGEST: Final = 512
 REQUESTS: Final = 256
 _SEED: Final = 20240607
@@ -113,7 +115,7 @@ def read_trace(path: Path, column: str | None = None) -> Counter[int]:
     found: Counter[int] = Counter()
     for line, row in rows:
         count = _whole(path, line, row, counts, least=0) if counts else 1
-        length = _whole(path, line, row, lengths, least=1)
+        length = _whole(path, line, row, lengths, least=1, most=MOST)
         if count:
             found[length] += count
     if not found:
@@ -144,13 +146,14 @@ def _columns(
     return lengths, counts, rows if headless else rows[1:]
 
 
-def _whole(path: Path, line: int, row: list[str], column: Column, least: int) -> int:
+def _whole(path: Path, line: int, row: list[str], column: Column, least: int, most: float = math.inf) -> int:
     """The whole number in this column of a row."""
     text = row[column.place].strip() if column.place < len(row) else ""
     value = _number(text)
-    if value is None or value != int(value) or value < least:
+    if value is None or value != int(value) or not least <= value <= most:
         where = f" in column {column.name!r}" if column.name else ""
-        raise TraceError(f"{str(path)!r}, line {line}: found {text!r}{where}, expected a whole number of at least {least}")
+        limits = f"of at least {least}" if most == math.inf else f"from {least} to {most:,}"
+        raise TraceError(f"{str(path)!r}, line {line}: found {text!r}{where}, expected a whole number {limits}")
     return int(value)
 
 

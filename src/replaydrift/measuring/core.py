@@ -1,4 +1,4 @@
-"""One core for what the host does, the same in every process of a block.
+"""One core for what the host does, the same in every process of a block that measures a workload or a trace.
 
 On an H200's host the time of the same capture differed by 20 to 30 % between processes of one release and by 5 to 10 % within one, whether
 its samples were reduced to their median or to the lowest; all that a process timed on the host was high or low together. So it is where a

@@ -14,7 +14,7 @@ from replaydrift.check import Check, Finding
 from replaydrift.costs.findings import CostCheck, CostFinding
 from replaydrift.explanations import Explanation
 from replaydrift.records import CaseRecord
-from replaydrift.report.checks import HEADINGS, answer, reproduction, sections
+from replaydrift.report.checks import HEADINGS, alike, answer, reproduction, sections
 from replaydrift.report.cost_words import COST_HEADINGS, LISTED, by_cause, circumstances, listed, remainder, said
 from replaydrift.verdicts import settled
 
@@ -56,7 +56,7 @@ def lines(check: Check, catalogue: Catalogue) -> Iterator[Line]:
     if check.costs is not None:
         yield from _costs(check, check.costs)
     yield 0, Text()
-    yield 0, Text(f"{check.same} case(s) behave the same.", style="dim")
+    yield 0, Text(alike(check), style="dim")
     if check.costs is not None:
         yield 0, Text(remainder(check.costs), style="dim")
 
@@ -68,12 +68,12 @@ def _costs(check: Check, costs: CostCheck) -> Iterator[Line]:
     yield 0, Text(circumstances(costs), style="yellow" if costs.problem else "dim")
     for became, findings in listed(costs):
         yield 1, Text(f"{COST_HEADINGS[became]} ({len(findings)})", style="bold")
-        for entries, alike in by_cause(findings, check.costs_explained):
-            shown = alike[:LISTED] if entries else alike
+        for entries, those in by_cause(findings, check.costs_explained):
+            shown = those[:LISTED] if entries else those
             for finding in shown:
                 yield from _cost(finding, costs)
-            if len(alike) > len(shown):
-                yield 2, Text(f"and {len(alike) - len(shown)} more, which --json lists", style="dim")
+            if len(those) > len(shown):
+                yield 2, Text(f"and {len(those) - len(shown)} more, which --json lists", style="dim")
             for entry in entries:
                 yield 2, Text(f"Why: {entry.why} {entry.link}".rstrip(), style="green")
             yield from ((2, line) for line in _advice(entries))

@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from replaydrift.catalogue import Catalogue
-from replaydrift.changes import CHANGES, NEWS
+from replaydrift.changes import CHANGES, NEWS, QUIET
 from replaydrift.check import Check, Finding
 from replaydrift.costs.findings import CostCheck, CostFinding
 from replaydrift.explanations import Explanation
@@ -32,7 +32,7 @@ HEADINGS = {
     "cannot-tell": "Cannot tell",
     "not-comparable": "Not comparable",
 }
-assert set(HEADINGS) == set(CHANGES) - {"same"}
+assert set(HEADINGS) == set(CHANGES) - QUIET
 
 ANSWERS = {
     0: "Nothing unexplained changed.",
@@ -46,6 +46,8 @@ def answer(check: Check) -> str:
     text = ANSWERS[check.exit_code]
     if check.exit_code == 2 and not check.undecided:
         text = "Nothing unexplained changed that could be told, but what it costs cannot be told."
+    if check.nothing_ran:
+        text = "Cannot tell: both releases skip all of these cases."
     if check.stale:
         text += f" {len(check.stale)} explanation(s) match nothing any more."
     if check.exit_code == 1 and check.undecided:
@@ -55,6 +57,12 @@ def answer(check: Check) -> str:
     if check.costs is not None and check.costs.problem:
         text += f" Times were not compared: {check.costs.problem}."
     return text
+
+
+def alike(check: Check) -> str:
+    """How many cases behave the same, and how many neither release ran."""
+    skipped = f" {len(check.skipped)} skipped on both: nothing is known of them." if check.skipped else ""
+    return f"{check.same} case(s) behave the same.{skipped}"
 
 
 def sections(check: Check) -> Iterable[tuple[str, list[list[Finding]]]]:
@@ -74,7 +82,7 @@ def reproduction(check: Check, case: str) -> str:
 def to_markdown(check: Check, catalogue: Catalogue) -> str:
     """A comment for a pull request or a job's summary."""
     lines = [f"## replaydrift: torch {check.old} → {check.new} on `{check.machine}`", "", f"**{answer(check)}**", ""]
-    lines += [f"Engine: {check.engine}, {check.gpu}. {check.same} case(s) behave the same."]
+    lines += [f"Engine: {check.engine}, {check.gpu}. {alike(check)}"]
     lines += [f"{name}: {old} → {new}." for name, (old, new) in check.environment.items()]
     for change, causes in sections(check):
         lines += ["", f"### {HEADINGS[change]}", "", "| case | before → after | meaning | cause |", "|---|---|---|---|"]
@@ -129,6 +137,7 @@ def to_json(check: Check, catalogue: Catalogue) -> str:
         "exit_code": check.exit_code,
         "answer": answer(check),
         "same": check.same,
+        "skipped": [change.case for change in check.skipped],
         "environment": {name: {"old": old, "new": new} for name, (old, new) in check.environment.items()},
         "findings": [_finding(finding, check, catalogue) for finding in check.findings],
         "stale": [{"case": e.case, "from": e.start, "to": e.end, "change": e.change} for e in check.stale],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
 from replaydrift.catalogue import Catalogue
-from replaydrift.changes import NEEDED
+from replaydrift.changes import NEEDED, Change
 from replaydrift.costs.explained import CHANGE as COST_CHANGED
 from replaydrift.guide import CHEAPER, DO, FIXED, NEW, STILL, WARNS, Guide, Item
 from replaydrift.report.checks import HEADINGS
@@ -49,12 +51,22 @@ def _answer(guide: Guide) -> str:
     """May I upgrade? One paragraph that leaves nothing out that could hurt."""
     check, todo = guide.check, guide.of(DO)
     blind = [item for item in todo if item.open and item.change in _ASKED]
+    yes = f"Yes, after {_few(len(todo), 'the one point', 'the points')} below" if todo else "Yes: nothing that worked before was seen to break"
+    costs = ", though not all that it costs could be told" if _untold(guide) else ""
     if blind:
         said = [f"**Not yet: of the points below {_few(len(blind), 'one is', 'are')} dangerous and unexplained.**"]
+    elif check.nothing_ran:
+        said = ["**Nobody can tell: both releases skip all of these cases.**"]
+    elif check.undecided:
+        unknown = _few(len(check.undecided), "one case", "cases")
+        said = [f"**Nobody can tell yet: of {unknown} nothing can be said. Of the others: {yes[0].lower()}{yes[1:]}{costs}.**"]
     else:
-        yes = f"Yes, after {_few(len(todo), 'the one point', 'the points')} below" if todo else "Yes: nothing that worked before was seen to break"
-        said = [f"**{yes}{', though not all that it costs could be told' if _untold(guide) else ''}.**"]
-    said.append(f"Of {check.same + len(check.findings)} cases {check.same} behave the same on both releases.")
+        said = [f"**{yes}{costs}.**"]
+    said.append(f"Of {check.same + len(check.findings) + len(check.skipped)} cases {check.same} behave the same on both releases.")
+    if check.skipped:
+        said.append(f"*Skipped on both, so that nothing is known:* {_groups(check.skipped)}.")
+    if flaky := [finding for finding in check.findings if finding.change.change == "flaky"]:
+        said.append(f"*Flaky, so that nothing is said of a change:* {_names([finding.change.case for finding in flaky])}.")
     for change in _TOLD:
         items = [item for item in todo if item.change == change]
         count = len({finding.change.case for item in items for finding in item.cases})
@@ -70,9 +82,13 @@ def _answer(guide: Guide) -> str:
     said.append(f"*Times:* {_told_of_times(guide)}")
     if unexplained := {finding.change.case for item in guide.items if item.open for finding in item.cases}:
         said.append(f"*Open:* nobody has explained yet what changed in {len(unexplained)} of the cases.")
-    if check.undecided:
-        said.append(f"About {len(check.undecided)} case(s) nothing can be said.")
     return " ".join(said)
+
+
+def _groups(changes: Iterable[Change]) -> str:
+    """The groups of these cases, each with the number of its cases."""
+    counts = Counter(change.case.partition("/")[0] for change in changes)
+    return ", ".join(f"{code(group)} ({count})" for group, count in sorted(counts.items()))
 
 
 def _untold(guide: Guide) -> bool:
@@ -214,6 +230,8 @@ def _open(guide: Guide) -> Iterator[str]:
     check = guide.check
     doubtful = [finding for finding in check.findings if finding.change.change == "flaky" or finding in check.undecided]
     lines += [f"- {code(finding.change.case)}: {HEADINGS[finding.change.change].lower()}: {escape(finding.change.why)}" for finding in doubtful]
+    for why, alike in groupby(sorted(check.skipped, key=lambda change: (change.why, change.case)), key=lambda change: change.why):
+        lines.append(f"- {_names([change.case for change in alike])}: skipped {escape(why)}")
     lines += [f"- {code(entry.case)}: an entry of explanations.toml that matches nothing any more." for entry in check.stale]
     if _untold(guide):
         lines.append("- Costs that the section above cannot tell.")

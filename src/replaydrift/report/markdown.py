@@ -9,7 +9,7 @@ from replaydrift.changes import NEWS
 from replaydrift.check import Check
 from replaydrift.costs.findings import CostCheck
 from replaydrift.records import CaseRecord
-from replaydrift.report.checks import HEADINGS
+from replaydrift.report.checks import HEADINGS, alike
 from replaydrift.report.cost_words import COST_HEADINGS, LISTED, by_cause, circumstances, listed, remainder, said
 from replaydrift.report.escape import escape
 from replaydrift.report.overview import MachineOverview, Overview
@@ -98,7 +98,7 @@ def _arrival(check: Check) -> str:
     if toolkit:
         lines += [f"Beside torch: {escape(toolkit)}.", ""]
     if not news:
-        lines.append(f"Nothing changed: {check.same} cases behave the same.")
+        lines.append(f"Nothing changed: {alike(check)}")
     for finding in news:
         causes = "; ".join(f"{escape(entry.why)} {entry.link}".rstrip() for entry in finding.explained_by) or "cause open"
         lines.append(f"- **{HEADINGS[finding.change.change]}**: `{finding.change.case}`: {escape(finding.change.why)} ({causes})")
@@ -114,11 +114,11 @@ def _costs(check: Check, costs: CostCheck) -> list[str]:
     rest = f" {escape(remainder(costs))}" if costs.findings else ""
     lines = [f"Costs: {escape(circumstances(costs))}{rest}", ""]
     for became, findings in listed(costs):
-        for entries, alike in by_cause(findings, check.costs_explained):
-            shown = ", ".join(f"`{finding.name}`" for finding in alike[:LISTED]) + (f" and {len(alike) - LISTED} more" if len(alike) > LISTED else "")
-            first = f"{', the first ' if len(alike) > 1 else ' '}{escape(said(alike[0], costs))}" if became == "changed" else ""
+        for entries, those in by_cause(findings, check.costs_explained):
+            shown = ", ".join(f"`{finding.name}`" for finding in those[:LISTED]) + (f" and {len(those) - LISTED} more" if len(those) > LISTED else "")
+            first = f"{', the first ' if len(those) > 1 else ' '}{escape(said(those[0], costs))}" if became == "changed" else ""
             causes = "; ".join(f"{escape(entry.why)} {entry.link}".rstrip() for entry in entries)
-            open_one = "cause open" if became == "changed" and any(finding.gates for finding in alike) else ""
+            open_one = "cause open" if became == "changed" and any(finding.gates for finding in those) else ""
             lines.append(f"- **{COST_HEADINGS[became]}**: {shown}{first}" + (f" ({causes or open_one})" if causes or open_one else ""))
     return lines
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from replaydrift import stored_releases
-from replaydrift.changes import compare
+from replaydrift.changes import QUIET, compare
 from replaydrift.outcome import Outcome
 from replaydrift.records import Attempt, CaseRecord, Raised, Warned
 from replaydrift.report.html.text import visible
@@ -100,7 +100,7 @@ def eras_of(records: Mapping[str, CaseRecord]) -> list[Era]:
     for line in stored_releases.lines(records):
         runs: list[list[str]] = []
         for release in line:
-            alike = runs and compare("", records[runs[-1][-1]], records[release]).change == "same"
+            alike = runs and compare("", records[runs[-1][-1]], records[release]).change in QUIET
             if alike:
                 runs[-1].append(release)
             else:

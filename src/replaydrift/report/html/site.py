@@ -13,7 +13,7 @@ from replaydrift.agreement import ASPECTS, CaseAgreement
 from replaydrift.costs.records import Costs
 from replaydrift.explanations import Explanation
 from replaydrift.files import write_whole
-from replaydrift.report.checks import HEADINGS, answer, sections
+from replaydrift.report.checks import HEADINGS, alike, answer, sections
 from replaydrift.report.html import cases, costs_page, feed, front, paths, text
 from replaydrift.report.html.agreement import tallies
 from replaydrift.report.html.audit import POINTS
@@ -81,6 +81,7 @@ def _renderer(overview: Overview, priced: Sequence[costs_page.CostsOfMachine], a
         "has_agreement": agreement is not None,
         "sections": sections,
         "answer": answer,
+        "alike": alike,
         "side": side,
         "news": front.NEWS,
         "code_of": front.code_of,
