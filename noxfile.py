@@ -351,7 +351,10 @@ def make_torch(session: nox.Session, name: str, options: Options) -> Environment
     begin(session, made, planned.python, uv)
     if uv is None:
         wheel = installers.taken_by_pip(planned, str(made.python))
-        planned = installing.with_wheel(planned, wheel.url, wheel.size, TABLE)
+        taken = installing.with_wheel(planned, wheel.url, wheel.size, TABLE)
+        if taken.requirements != planned.requirements:  # A CPU wheel is passed over: another one says what it requires.
+            wheel = installers.taken_by_pip(taken, str(made.python))
+        planned = taken
     for line in planned.lines():
         session.log(line)
     try:

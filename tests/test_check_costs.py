@@ -254,5 +254,6 @@ def test_the_report_tells_what_the_check_tells(home: Path) -> None:
     assert "- **Costs more or less**: `chain/1000 replay_gpu_us`, `chain/1000 nodes`, the first 1,116 µs → 1,171 µs, × 1.050" in page
     assert "(cause open)" in page
     assert "Costs more or less: 2 costs, 2 of them unexplained" in atom(report)
+    assert f"torch {NEW} on h200: 2 cost-changed" in atom(report)
     ((arrival,),) = (machine["arrivals"] for machine in json.loads(changes_json(report))["machines"])
     assert {cost["metric"] for cost in arrival["costs"]["findings"]} == {"replay_gpu_us", "nodes"}

@@ -64,6 +64,13 @@ def test_a_change_that_was_taken_back_is_none(store: Store) -> None:
     assert made(store).items == ()
 
 
+def test_a_step_is_called_what_it_did(store: Store) -> None:
+    """Raises, right in the middle, raises otherwise: the middle fixed it and the last broke it, whatever both ends come to."""
+    put(store, "g/way", {OLD: "raised:E: one", MID: "correct", LAST: "raised:F: two"}, kind="fix")
+    found = {item.step: (item.section, item.change) for item in made(store).items}
+    assert found == {(OLD, MID): (NEW, "fixed"), (MID, LAST): (DO, "now-raises")}
+
+
 def test_warnings_of_two_steps_are_two_items(store: Store) -> None:
     """One warning went with the middle release and one came with the last: each is told of at its own step with its own cause."""
     put(store, "g/bug", {OLD: attempt("correct", warns=("a",)), MID: "correct", LAST: attempt("correct", warns=("b",))})

@@ -148,6 +148,13 @@ def test_a_full_disk_is_refused_before_the_download():
         planned("2.14.1", dataclasses.replace(LAPTOP, free_mb=6_000))
 
 
+def test_a_release_whose_requirements_require_it_comes_at_once():
+    """What torch 2.0.1 requires requires torch: where the whole does not fit, nothing is begun."""
+    whole = planned("2.0.1", SERVER)
+    with pytest.raises(ReleaseError, match="cannot be installed"):
+        planned("2.0.1", dataclasses.replace(SERVER, free_mb=whole.download_mb + whole.kept_mb - 1))
+
+
 @pytest.mark.parametrize(("free_mb", "short"), [(6_710, True), (8_800, True), (8_820, False)])
 def test_where_disk_is_short_one_package_comes_after_another(free_mb, short):
     """Where the wheels do not fit beside what is unpacked from them they come one by one, and the plan says so."""

@@ -181,3 +181,11 @@ def test_two_files_of_one_group(tmp_path: Path) -> None:
         (tmp_path / name).write_text('def eager():\n    yield "replay", 1\n\n\ndef bug():\n    yield "replay", 2\n')
     with pytest.raises(LibraryError, match="the group 'a-b' is .*a-b.py already: rename one of the two files"):
         read_library(tmp_path)
+
+
+@pytest.mark.parametrize("character", ["\f", "\x1c", "\u2028", "\x85"])
+def test_what_ends_no_line_of_python_hides_no_edit(character: str) -> None:
+    """A form feed in a docstring moves no line, so that an edit below it still changes the version."""
+    source = FILE.replace("A chapter.", f"A chap{character}ter.")
+    assert version(source, "bug", "eager") == version(FILE, "bug", "eager")
+    assert version(source.replace("SIZE = 4", "SIZE = 5"), "bug", "eager") != version(source, "bug", "eager")

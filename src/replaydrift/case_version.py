@@ -62,7 +62,7 @@ def _docstrings(statement: ast.stmt) -> list[tuple[int, int]]:
 
 @lru_cache(maxsize=8)  # One text for all cases of a file.
 def _without_comments(source: str) -> tuple[str, ...]:
-    lines = source.splitlines()
+    lines = source.split("\n")  # As `ast` counts them: a form feed ends none.
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             row, column = token.start

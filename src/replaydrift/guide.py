@@ -167,13 +167,16 @@ def _of_cases(whole: Check, steps: Sequence[Check]) -> list[Item]:
     """One item for the cases that one cause changed at one step in the same way."""
     groups: dict[tuple[str, ...], tuple[str, str, _Turn, list[Finding]]] = {}
     for finding in whole.findings:
-        section = _section(finding)
-        if section is None:
+        if _section(finding) is None:
             continue
         for turn in _turns(finding, whole, steps):
+            told = turn.finding if turn.shown == turn.step else finding  # A step that shows its own sides is called what it is.
+            section = _section(told)
+            if section is None:
+                continue
             cause = " ".join(entry.why for entry in turn.explained_by) or turn.finding.change.why
-            key = (section, finding.change.change, *(turn.step or ("", "")), *turn.shown, cause)
-            groups.setdefault(key, (section, finding.change.change, turn, []))[3].append(turn.finding)
+            key = (section, told.change.change, *(turn.step or ("", "")), *turn.shown, cause)
+            groups.setdefault(key, (section, told.change.change, turn, []))[3].append(turn.finding)
     return [
         Item(section, change, turn.step, turn.shown, turn.explained_by, tuple(findings)) for section, change, turn, findings in groups.values()
     ]

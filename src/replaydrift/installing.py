@@ -26,6 +26,7 @@ KEPT_PER_DOWNLOAD: Final = 1.9
 # requirement (`cuda-toolkit` brings a third of the download) comes while most of the disk is free.
 LAST_PER_DOWNLOAD: Final = 0.3
 _SHORT: Final = "disk is short: one requirement after another, torch last, so that few wheels lie beside what is unpacked"
+_REQUIRES_TORCH_BEFORE: Final = (2, 1, 0)
 # torch before 2.3 was built against NumPy 1 and warns at each import beside NumPy 2.
 _NUMPY_2: Final = (2, 3, 0)
 
@@ -169,7 +170,8 @@ def _is_short_of_disk(release: Release, download: int | None, kept: int | None, 
     """
     if download is None or kept is None or download + kept <= host.free_mb:
         return False
-    least = kept + LAST_PER_DOWNLOAD * download
+    # What 2.0 requires requires torch itself: nothing of it can come before.
+    least = kept + LAST_PER_DOWNLOAD * download if release.key[0] >= _REQUIRES_TORCH_BEFORE else kept + download
     if least <= host.free_mb:
         return True
     raise ReleaseError(

@@ -65,7 +65,10 @@ class Interpreters:
         )  # fmt: skip
         _run(wanted, [planned.python, "-m", "venv", str(made.folder)])
         wheel = installers.taken_by_pip(planned, str(made.python))
-        planned = installing.with_wheel(planned, wheel.url, wheel.size, table)
+        taken = installing.with_wheel(planned, wheel.url, wheel.size, table)
+        if taken.requirements != planned.requirements:  # A CPU wheel is passed over: another one says what it requires.
+            wheel = installers.taken_by_pip(taken, str(made.python))
+        planned = taken
         for line in planned.lines():
             self.say(line)
         with installers.scratch(made.folder) as variables:

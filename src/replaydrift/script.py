@@ -26,7 +26,7 @@ def script_of(case: Case) -> str:
     """
     source = read_source(case.path)
     tree = ast.parse(source)
-    lines = source.splitlines()
+    lines = source.split("\n")
     parts = [f'"""{case.name}: {case.summary}\n\n{_chapter(ast.get_docstring(tree) or "")}"""']
     imports: list[str] = []
     code: list[str] = []

@@ -40,7 +40,8 @@ class Noise:
 
     `sd` is the standard deviation of log medians, `adjacent` the same from neighbouring visits alone: much less than `sd` means
     drift, which pairing visits would take away. `sd_quartile` and `sd_lowest` are what it would be if a visit gave the lower quartile
-    of its samples, or the lowest: much less than `sd` means that a median is not the number to take; None where that is no time.
+    of its samples, or the lowest: much less than `sd` means that a median is not the number to take; None where that is no time, or is
+    taken at the host's pace.
     `sd_plain` is what it would be had the host's pace not been taken out of a host time; None where it was not.
     `needed_margin` is the margin from which on the metric is called the same in 95 % of splits. `found` gives for each slow-down of
     `PLANTED` the share of splits in which the gate calls it changed; nothing for a metric that the gate does not ask about.
@@ -190,6 +191,7 @@ def _spread(costs: Costs, subject: str, metric: str, quantile: float) -> float |
 def _noise(table: Table, row: int, logs: Any, costs: Costs) -> Noise:
     """What one metric does over all splits; `logs` are its log medians in the order of the visits."""
     subject, metric = table.names[row]
+    paced = paced_values([costs], subject, metric)[0] != costs.values(subject, metric)
     headline = bool(table.headline[row])
     before, after = table.before[:, row], table.after[:, row]
     difference, error, freedom = statistics.welch(before, after)
@@ -204,9 +206,9 @@ def _noise(table: Table, row: int, logs: Any, costs: Costs) -> Noise:
         median=exp(float(np.median(logs))),
         sd=float(np.std(logs, ddof=1)),
         adjacent=float(np.sqrt(np.mean(np.diff(logs) ** 2) / 2)),
-        sd_quartile=_spread(costs, subject, metric, 0.25),
-        sd_lowest=_spread(costs, subject, metric, 0.0),
-        sd_plain=_spread(costs, subject, metric, 0.5) if paced_values([costs], subject, metric)[0] != costs.values(subject, metric) else None,
+        sd_quartile=None if paced else _spread(costs, subject, metric, 0.25),
+        sd_lowest=None if paced else _spread(costs, subject, metric, 0.0),
+        sd_plain=_spread(costs, subject, metric, 0.5) if paced else None,
         margin=margin,
         same=float(np.mean(statistics.p_outside(before, after, table.margins[row]) <= ALPHA)),
         needed_margin=float(np.expm1(np.quantile(reach, 0.95))),

@@ -201,7 +201,7 @@ class Device:
             return arena.strided(arena.empty_storage(), dtype, size, stride)
         self._for_a_tensor = True
         try:
-            block = self.allocate(math.ceil(nbytes * COSTS.memory_scale))
+            block = self.allocate(math.ceil(nbytes * max(COSTS.memory_scale, 1.0)))
         finally:
             self._for_a_tensor = False
         storage = arena.storage_at(block.address, nbytes, lambda: self.free(block))

@@ -87,7 +87,10 @@ def _entry(feed: ET.Element, check: Check, dates: Mapping[str, str]) -> None:
 def summary(check: Check) -> str:
     """How many of each kind of change, the dangerous first: `1 now-wrong, 2 error-changed`; `nothing changed`."""
     counts = Counter(finding.change.change for finding in check.findings)
-    return ", ".join(f"{counts[change]} {change}" for change in CHANGES if counts[change]) or "nothing changed"
+    told = [f"{counts[change]} {change}" for change in CHANGES if counts[change]]
+    if check.costs is not None and check.costs.news:
+        told.append(f"{len(check.costs.news)} cost-changed")
+    return ", ".join(told) or "nothing changed"
 
 
 def _moment(date: str) -> str:
