@@ -350,11 +350,7 @@ def make_torch(session: nox.Session, name: str, options: Options) -> Environment
         uv = None
     begin(session, made, planned.python, uv)
     if uv is None:
-        wheel = installers.taken_by_pip(planned, str(made.python))
-        taken = installing.with_wheel(planned, wheel.url, wheel.size, TABLE)
-        if taken.requirements != planned.requirements:  # A CPU wheel is passed over: another one says what it requires.
-            wheel = installers.taken_by_pip(taken, str(made.python))
-        planned = taken
+        planned, wheel = installers.settled(planned, str(made.python), TABLE)
     for line in planned.lines():
         session.log(line)
     try:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from test_installing import LAPTOP, planned
+from test_installing import LAPTOP, TABLE, planned
 
 from replaydrift import installers
 from replaydrift.errors import ReleaseError
@@ -91,3 +91,22 @@ def test_what_is_fetched_lies_beside_the_environment_for_a_while(tmp_path):
         raise RuntimeError("pip failed")
     assert not inside.exists()
     assert (tmp_path / "env").is_dir()
+
+
+def test_a_passed_over_wheel_lends_its_requirements_to_nobody(tmp_path):
+    """On a GPU the CPU wheel that pip prefers is passed over, and what the next one requires counts."""
+    wheels = {
+        "torch==2.13.0": ("file:///wheels/torch-2.13.0%2Bcpu-cp311.whl", "filelock"),
+        "torch===2.13.0": ("https://files.example/torch-2.13.0-cp311.whl", "nvidia-nccl-cu13"),
+    }
+    answers = "\n".join(
+        f"{asked}) echo '" + json.dumps({"install": [{"download_info": {"url": url}, "metadata": {"requires_dist": [requires]}}]}) + "' ;;"
+        for asked, (url, requires) in wheels.items()
+    ).replace("file:///wheels", tmp_path.as_uri())
+    (tmp_path / "torch-2.13.0+cpu-cp311.whl").write_bytes(b"x")
+    python = _pip(tmp_path, f'for last; do :; done\ncase "$last" in\n{answers}\nesac')
+    server = dataclasses.replace(LAPTOP, gpus=("NVIDIA H200",), driver="580.65.06")
+    made, wheel = installers.settled(planned("2.13.0", server), python, TABLE)
+
+    assert made.requirements[0] == "torch===2.13.0"
+    assert wheel.requires == ("nvidia-nccl-cu13",)

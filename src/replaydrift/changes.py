@@ -46,16 +46,16 @@ class Change:
 
 def compare(case: str, old: CaseRecord | None, new: CaseRecord | None, needed: int = NEEDED) -> Change:
     """The change from `old` to `new`; `needed` is how many attempts a side must agree before a difference counts."""
+    old, new = (record if record and record.attempts else None for record in (old, new))  # A record of no attempt is none.
 
     def made(change: str, why: str) -> Change:
         return Change(case, change, why, old, new)
 
     # Nothing to hold side by side.
-    lacking = [side for side, record in (("old", old), ("new", new)) if record is None or not record.attempts]
-    if len(lacking) == 2:
+    if old is None and new is None:
         return made("missing", "neither release has a record of this case")
-    if lacking or old is None or new is None:
-        return made("missing", f"the {lacking[0]} release has no record of this case")
+    if old is None or new is None:
+        return made("missing", f"the {'old' if old is None else 'new'} release has no record of this case")
     if old.version != new.version:
         return made("not-comparable", f"the case's own code differs: version {old.version} against {new.version}")
     if dict(old.options) != dict(new.options):

@@ -32,7 +32,7 @@ WARNS: Final = "warns"
 FIXED: Final = "fixed"
 NEW: Final = "new"
 CHEAPER: Final = "cheaper"
-_SECTION_OF: Final = {"values-changed": STILL, "warnings-changed": WARNS, "fixed": FIXED, "cannot-tell": NEW}
+_SECTION_OF: Final = {"values-changed": STILL, "warnings-changed": WARNS, "fixed": FIXED}
 # Memory that is missing stops a service; another text of an error seldom does.
 _COSTS_AFTER: Final = CHANGES.index("now-raises")
 _KEYS: Final = ("file", "machine", "from", "to")

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from replaydrift.errors import ReleaseError
-from replaydrift.installing import Plan
+from replaydrift.installing import Plan, with_wheel
+from replaydrift.releases import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,15 @@ def taken_by_pip(planned: Plan, python: str, seconds: float = 120) -> Wheel:
     size = Path(urllib.parse.unquote(parts.path)).stat().st_size if parts.scheme == "file" else None
     required = found.get("metadata", {}).get("requires_dist", ())
     return Wheel(url, size, tuple(text for text in required if "extra ==" not in text))
+
+
+def settled(planned: Plan, python: str, table: Table) -> tuple[Plan, Wheel]:
+    """The plan, corrected by the wheel that pip would take for it, and that wheel."""
+    wheel = taken_by_pip(planned, python)
+    corrected = with_wheel(planned, wheel.url, wheel.size, table)
+    if corrected.requirements != planned.requirements:  # A CPU wheel is passed over: another one says what it requires.
+        wheel = taken_by_pip(corrected, python)
+    return corrected, wheel
 
 
 def commands(planned: Plan, python: str, wheel: Wheel | None = None, uv: str | None = None) -> list[list[str]]:

@@ -64,11 +64,7 @@ class Interpreters:
             pytorch_answers=ask and host.answers(f"{installing.PYTORCH_INDEX}/cpu/torch/"),
         )  # fmt: skip
         _run(wanted, [planned.python, "-m", "venv", str(made.folder)])
-        wheel = installers.taken_by_pip(planned, str(made.python))
-        taken = installing.with_wheel(planned, wheel.url, wheel.size, table)
-        if taken.requirements != planned.requirements:  # A CPU wheel is passed over: another one says what it requires.
-            wheel = installers.taken_by_pip(taken, str(made.python))
-        planned = taken
+        planned, wheel = installers.settled(planned, str(made.python), table)
         for line in planned.lines():
             self.say(line)
         with installers.scratch(made.folder) as variables:

@@ -146,21 +146,19 @@ def read_library(folder: Path) -> Library:
     return Library(folder, tuple(groups))
 
 
-def read_source(path: Path) -> str:
-    """The text of a file that is Python; LibraryError where it is not."""
+def read_source(path: Path) -> tuple[str, ast.Module]:
+    """The text of a Python file and its syntax tree; LibraryError where it is none."""
     try:
         with tokenize.open(path) as file:
             source = file.read()
-        ast.parse(source)
+        return source, ast.parse(source)
     except (OSError, SyntaxError, UnicodeDecodeError, ValueError) as error:
         raise LibraryError(f"{path}: cannot be read as Python: {error}") from error
-    return source
 
 
 def read_group(path: Path) -> Group:
     """The group that one file holds; LibraryError lists its broken rules."""
-    source = read_source(path)
-    tree = ast.parse(source)
+    source, tree = read_source(path)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
     references = tuple(name for name in functions if is_reference(name))
     names = [name for name in functions if not is_reference(name)]

@@ -24,8 +24,7 @@ def script_of(case: Case) -> str:
 
     The script needs torch alone. It exits with 1 where a paired value differs, so that it serves `git bisect run` as it is.
     """
-    source = read_source(case.path)
-    tree = ast.parse(source)
+    source, tree = read_source(case.path)
     lines = source.split("\n")
     parts = [f'"""{case.name}: {case.summary}\n\n{_chapter(ast.get_docstring(tree) or "")}"""']
     imports: list[str] = []

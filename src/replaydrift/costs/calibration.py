@@ -17,7 +17,7 @@ from scipy import stats
 
 from replaydrift.costs import statistics
 from replaydrift.costs.metrics import METRICS, is_headline
-from replaydrift.costs.pace import is_pace, paced_values
+from replaydrift.costs.pace import is_pace, paced_values, usual_pace
 from replaydrift.costs.records import Costs
 from replaydrift.costs.splits import Alarms, Table, ways
 from replaydrift.costs.statistics import ALPHA, NEEDED, POWER
@@ -191,7 +191,7 @@ def _spread(costs: Costs, subject: str, metric: str, quantile: float) -> float |
 def _noise(table: Table, row: int, logs: Any, costs: Costs) -> Noise:
     """What one metric does over all splits; `logs` are its log medians in the order of the visits."""
     subject, metric = table.names[row]
-    paced = paced_values([costs], subject, metric)[0] != costs.values(subject, metric)
+    paced = usual_pace([costs], subject, metric) is not None
     headline = bool(table.headline[row])
     before, after = table.before[:, row], table.after[:, row]
     difference, error, freedom = statistics.welch(before, after)

@@ -18,19 +18,27 @@ def is_pace(metric: str) -> bool:
     return metric in METRICS and METRICS[metric].clock == "pace"
 
 
-def paced_values(sides: Sequence[Costs], subject: str, metric: str) -> list[tuple[float, ...]]:
-    """For each side one value a visit that counts: of a time of the host at one pace, where that can be had, else as measured."""
-    plain = [side.values(subject, metric) for side in sides]
+def usual_pace(sides: Sequence[Costs], subject: str, metric: str) -> float | None:
+    """The mean pace, in microseconds a beat, at which times of this metric compare; None where they compare as they were measured."""
     pace = METRICS[metric].pace
     if not pace or len({str(side.environment.facts.get("python", "")) for side in sides}) > 1:
-        return plain
-    having = [[one for one in side.of(subject) if one.value(metric) is not None] for side in sides]
-    paces = [one.value(pace) for own in having for one in own]
+        return None
+    paces = [one.value(pace) for side in sides for one in _having(side, subject, metric)]
     known = [found for found in paces if found]
-    if not known or len(known) < len(paces):
-        return plain
-    usual = geometric_mean(known)
-    return [tuple(usual * _in_beats(one, metric, pace) for one in own) for own in having]
+    return geometric_mean(known) if known and len(known) == len(paces) else None
+
+
+def paced_values(sides: Sequence[Costs], subject: str, metric: str) -> list[tuple[float, ...]]:
+    """For each side one value a visit that counts: of a time of the host at one pace, where that can be had, else as measured."""
+    usual = usual_pace(sides, subject, metric)
+    if usual is None:
+        return [side.values(subject, metric) for side in sides]
+    pace = METRICS[metric].pace
+    return [tuple(usual * _in_beats(one, metric, pace) for one in _having(side, subject, metric)) for side in sides]
+
+
+def _having(side: Costs, subject: str, metric: str) -> list[Subject]:
+    return [one for one in side.of(subject) if one.value(metric) is not None]
 
 
 def _in_beats(one: Subject, metric: str, pace: str) -> float:

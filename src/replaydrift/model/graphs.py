@@ -65,7 +65,6 @@ class GraphBase:
         self._graph_handle = self._exec_handle = 0
         self._random: list[tuple[generators.State, list[int], int]] = []
         self._state_blocks: list[Block] = []
-        self._generators: dict[generators.State, int] = {}
 
     @property
     def _has_graph_exec(self) -> bool:

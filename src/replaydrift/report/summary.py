@@ -72,7 +72,7 @@ def _agreement(rows: Sequence[CaseAgreement]) -> str:
 def _open(machine: MachineOverview) -> str:
     """A list of the changes that nobody has explained and the cases whose attempts disagree; empty where there are none."""
     lines = [
-        f"- `{finding.change.case}`, {check.old} → {check.new}: {finding.change.why.partition(' (Triggered')[0][:160]}"
+        f"- `{finding.change.case}`, {check.old} → {check.new}: {finding.change.why[:160]}"
         for check in machine.arrivals
         for finding in check.unexplained
     ]
